@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "peer.h"
+
+#include "sim.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MALLOC_CAP_BYTES (UINT64_C(1) << 20)
+
+/* ---- weir ---- */
+
+static weir_device *device;
+static weir_driver *driver;
+static weir_stream **streams;
+
+static bool weir_open(uint32_t stream_count)
+{
+    device = wr_bench_sim_open(UINT64_C(192) << 30);
+    driver = weir_device_driver(device);
+    streams = wr_bench_streams(device, stream_count);
+    return true;
+}
+
+static bool weir_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
+{
+    return weir_buffer_create(streams[stream], bytes, NULL, &slot->buffer) == WEIR_OK;
+}
+
+static void weir_free(wr_bench_slot *slot)
+{
+    weir_buffer_release(slot->buffer);
+}
+
+static uint64_t weir_driver_calls(void)
+{
+    weir_sim_ledger ledger;
+    uint64_t sum = 0;
+    weir_sim_read_ledger(driver, &ledger);
+    for (int op = 0; op < WEIR_SIM_OP_COUNT; op++) {
+        sum += ledger.calls[op];
+    }
+    return sum;
+}
+
+/* ---- ordinary memory ---- */
+
+static void *(*malloc_function)(size_t bytes);
+static void (*free_function)(void *memory);
+
+/* Loaded beside the program's own malloc, which stays what it is. */
+static bool load(const char *library, const char *malloc_name, const char *free_name)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        fprintf(stderr, "bench: %s\n", dlerror());
+        return false;
+    }
+    void *found = dlsym(handle, malloc_name);
+    memcpy(&malloc_function, &found, sizeof found);
+    found = dlsym(handle, free_name);
+    memcpy(&free_function, &found, sizeof found);
+    return malloc_function != NULL && free_function != NULL;
+}
+
+static bool jemalloc_open(uint32_t stream_count)
+{
+    (void)stream_count;
+    return load("libjemalloc.so.2", "malloc", "free");
+}
+
+static bool mimalloc_open(uint32_t stream_count)
+{
+    (void)stream_count;
+    return load("libmimalloc.so.2", "mi_malloc", "mi_free") ||
+           load("libmimalloc.so.2.0", "mi_malloc", "mi_free");
+}
+
+static bool malloc_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
+{
+    (void)stream;
+    slot->pointer =
+        malloc_function((size_t)(bytes < MALLOC_CAP_BYTES ? bytes : MALLOC_CAP_BYTES));
+    return slot->pointer != NULL;
+}
+
+static void malloc_free(wr_bench_slot *slot)
+{
+    free_function(slot->pointer);
+}
+
+/* ---- nothing ---- */
+
+static bool null_open(uint32_t stream_count)
+{
+    (void)stream_count;
+    return true;
+}
+
+static bool null_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
+{
+    slot->buffer = (weir_buffer){(uint32_t)bytes, stream};
+    return true;
+}
+
+static void null_free(wr_bench_slot *slot)
+{
+    slot->buffer = WEIR_NO_BUFFER;
+}
+
+static const wr_bench_peer peers[] = {
+    {"weir", weir_open, weir_alloc, weir_free, weir_driver_calls},
+    {"jemalloc", jemalloc_open, malloc_alloc, malloc_free, NULL},
+    {"mimalloc", mimalloc_open, malloc_alloc, malloc_free, NULL},
+    {"null", null_open, null_alloc, null_free, NULL},
+};
+
+const wr_bench_peer *wr_bench_peer_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof peers / sizeof *peers; i++) {
+        if (strcmp(peers[i].name, name) == 0) {
+            return &peers[i];
+        }
+    }
+    return NULL;
+}

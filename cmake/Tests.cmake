@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+# What ctest runs:
+#   tests/<folder>/test_*.c     one cmocka program each, which sees the private headers; the
+#                               folder's other C files, and tests/support, belong to all of them
+#   tests/**/test_*.sh, .py     scripts, with WEIR (the command), WEIR_SOURCE_DIR and
+#                               WEIR_BUILD_DIR set; they exit 77 to be skipped
+#   tests/scenarios/*.scn       `weir scenario FILE`
+#   examples/*.c                must end well
+#   tests/fuzz/fuzz_*.c         libFuzzer programs (Clang, WEIR_FUZZ), each over its corpus
+# With WEIR_SOAK=1 in the environment tests run longer, with WEIR_BLESS=1 golden files are
+# written anew.
+
+find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
+find_library(CMOCKA_LIBRARY cmocka REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+mark_as_advanced(CMOCKA_INCLUDE CMOCKA_LIBRARY)
+
+set(test_environment
+    WEIR_SOURCE_DIR=${PROJECT_SOURCE_DIR}
+    WEIR_BUILD_DIR=${PROJECT_BINARY_DIR}
+    CC=${CMAKE_C_COMPILER}
+    PYTHONDONTWRITEBYTECODE=1
+    ASAN_OPTIONS=allow_addr2line=1:detect_stack_use_after_return=1:strict_string_checks=1
+    UBSAN_OPTIONS=allow_addr2line=1:print_stacktrace=1
+    TSAN_OPTIONS=allow_addr2line=1:halt_on_error=1:second_deadlock_stack=1:die_after_fork=0)
+if(TARGET weir_command)
+    list(APPEND test_environment WEIR=$<TARGET_FILE:weir_command>)
+endif()
+
+# weir_add_test(NAME COMMAND...): one test.
+function(weir_add_test name)
+    add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES
+        ENVIRONMENT "${test_environment}"
+        SKIP_RETURN_CODE 77)
+endfunction()
+
+# "tests/pool/test_arena.c" -> "pool.arena"
+function(weir_test_name path result)
+    cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests)
+    cmake_path(REMOVE_EXTENSION path)
+    string(REGEX REPLACE "(^|/)(test|fuzz)_" "\\1" path "${path}")
+    string(REPLACE "/" "." path "${path}")
+    set(${result} "${path}" PARENT_SCOPE)
+endfunction()
+
+# Private symbols are linked as objects: those of the core, of the tensor layer where the folder
+# is about that, and of the command where it is about that.
+function(weir_test_program target folder)
+    add_executable(${target} ${ARGN})
+    weir_flags(${target})
+    target_include_directories(${target} PRIVATE 
+        include src tests ${CMOCKA_INCLUDE} ${CJSON_INCLUDE})
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY tests)
+    set(objects weir_objects)
+    if(folder MATCHES "^(tensor|kernel|cli|fuzz)$")
+        list(APPEND objects weir_tensor_objects)
+    endif()
+    if(folder MATCHES "^(cli|fuzz)$" AND TARGET weir_command_objects)
+        list(APPEND objects weir_command_objects)
+    endif()
+    target_link_libraries(${target} PRIVATE
+        ${objects} ${CMOCKA_LIBRARY} ${CJSON_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} m)
+endfunction()
+
+file(GLOB support CONFIGURE_DEPENDS tests/support/*.c)
+file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true tests/*)
+list(FILTER folders EXCLUDE REGEX "/(support|fuzz|scenarios)$")
+foreach(path IN LISTS folders)
+    cmake_path(GET path FILENAME folder)
+    file(GLOB programs CONFIGURE_DEPENDS ${path}/test_*.c)
+    file(GLOB shared CONFIGURE_DEPENDS ${path}/*.c)
+    if(programs)
+        list(REMOVE_ITEM shared ${programs})
+    endif()
+    foreach(source IN LISTS programs)
+        weir_test_name(${source} name)
+        weir_test_program(test.${name} ${folder} ${source} ${shared} ${support})
+        weir_add_test(${name} test.${name})
+    endforeach()
+endforeach()
+
+foreach(source IN LISTS examples)
+    cmake_path(GET source STEM name)
+    weir_add_test(example.${name} example_${name})
+endforeach()
+
+file(GLOB_RECURSE scripts CONFIGURE_DEPENDS tests/test_*.sh tests/test_*.py)
+if(WEIR_SANITIZE)
+    list(FILTER scripts EXCLUDE REGEX "/tests/tools/") # they run nothing that is built here
+endif()
+foreach(script IN LISTS scripts)
+    weir_test_name(${script} name)
+    if(script MATCHES "\\.py$")
+        weir_add_test(${name} Python3::Interpreter ${script})
+    else()
+        weir_add_test(${name} bash ${script})
+    endif()
+endforeach()
+
+# Scenarios named in tests/scenarios/pending.txt need what is not there yet: they must fail, so
+# that a line that has become untrue is noticed.
+file(GLOB scenarios CONFIGURE_DEPENDS tests/scenarios/*.scn)
+set(pending "")
+if(EXISTS ${PROJECT_SOURCE_DIR}/tests/scenarios/pending.txt)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tests/scenarios/pending.txt)
+    file(STRINGS tests/scenarios/pending.txt pending REGEX "^[^#]")
+    list(TRANSFORM pending REPLACE "[ \t].*" "")
+endif()
+if(TARGET weir_command)
+    foreach(scenario IN LISTS scenarios)
+        cmake_path(GET scenario STEM name)
+        weir_add_test(scenario.${name} weir_command scenario ${scenario})
+        if(name IN_LIST pending)
+            set_tests_properties(scenario.${name} PROPERTIES WILL_FAIL TRUE)
+        endif()
+    endforeach()
+endif()
+
+if(WEIR_FUZZ)
+    file(GLOB fuzzers CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+    foreach(source IN LISTS fuzzers)
+        weir_test_name(${source} name)
+        weir_test_program(${name} fuzz ${source} ${support})
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+        weir_add_test(${name} bash tools/fuzz $<TARGET_FILE:${name}>)
+    endforeach()
+endif()

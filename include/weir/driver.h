@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* The driver table: what a backend must offer, and what it may. The table is public, so
+ * that programs can plug in their own memory: fill a weir_driver_table and hand it to
+ * weir_device_open_driver().
+ *
+ * Addresses are device addresses, 0 is none. Every function may be called from any thread
+ * at any time between open and close. Functions that fail return a result and may first
+ * leave a text with weir_driver_error(). Entries marked optional may be NULL. */
+#ifndef WEIR_DRIVER_H
+#define WEIR_DRIVER_H
+
+#include <weir/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_driver_table weir_driver_table;
+
+/* An open driver. Each driver's own struct starts with this one. */
+typedef struct weir_driver {
+    const weir_driver_table *table;
+} weir_driver;
+
+/* A queue of device work as its driver names it (a pointer or a number). */
+typedef uint64_t weir_driver_stream;
+
+/* A point in a stream. 0 is a point that has always passed. Values belong to the driver;
+ * each one recorded is given back with fence_release(), passed or not. */
+typedef uint64_t weir_driver_fence;
+
+/* What a driver says about its device, once, at open. */
+typedef struct weir_driver_properties {
+    char name[96];            /* for people: "NVIDIA H200", "host memory" */
+    uint64_t capacity_bytes;  /* device memory in all */
+    uint64_t granule_bytes;   /* unit of commit, a power of two; 0: pages whole */
+    uint64_t alignment_bytes; /* of every address; a power of two, at most 4096 */
+    uint64_t max_page_bytes;  /* the largest page; 0: no bound but the capacity */
+    uint64_t context_bytes;   /* what the process has there at open; 0 if unknown */
+    bool host_visible;        /* an address is also a host pointer */
+} weir_driver_properties;
+
+/* What the operating system or the driver says now. Unknown numbers are UINT64_MAX. */
+typedef struct weir_memory_info {
+    uint64_t capacity_bytes;
+    uint64_t footprint_bytes; /* this process on this device, as the system counts it */
+    uint64_t others_bytes;    /* all other processes */
+} weir_memory_info;
+
+#define WEIR_UNKNOWN_BYTES UINT64_MAX
+
+/* One launch of a kernel: `count` elements, arguments by value. */
+typedef struct weir_launch {
+    const struct weir_kernel *kernel; /* see kernel.h */
+    const void *arguments;            /* copied before launch() returns */
+    size_t argument_bytes;
+    uint64_t element_count;
+} weir_launch;
+
+struct weir_driver_table {
+    size_t size;      /* sizeof(weir_driver_table) of the driver's build */
+    const char *name; /* "host", "cuda": what users write before the colon */
+
+    /* ---- mandatory ---- */
+    /* Opens the device that `argument` (the text after the colon, "" if none) names.
+     * `config` is driver-specific or NULL. */
+    weir_result (*open)(const char *argument, const void *config, weir_driver **driver);
+    /* Closes it. All pages, ranges, streams and fences have been given back before,
+     * unless the device was abandoned. */
+    void (*close)(weir_driver *driver);
+    void (*properties)(weir_driver *driver, weir_driver_properties *properties);
+
+    /* One contiguous page, aligned to alignment_bytes. OUT_OF_MEMORY when the device is
+     * full. */
+    weir_result (*page_alloc)(weir_driver *driver, uint64_t bytes, uint64_t *address);
+    /* Takes a page back. Weir calls it only when no queued work can use the page. */
+    weir_result (*page_free)(weir_driver *driver, uint64_t address, uint64_t bytes);
+
+    /* In stream order; `data` may be reused when the call returns. read waits for the
+     * stream. */
+    weir_result (*write)(weir_driver *driver, weir_driver_stream stream, uint64_t address,
+                         const void *data, uint64_t bytes);
+    weir_result (*read)(weir_driver *driver, weir_driver_stream stream, uint64_t address,
+                        void *data, uint64_t bytes);
+    weir_result (*copy)(weir_driver *driver, weir_driver_stream stream, uint64_t to,
+                        uint64_t from, uint64_t bytes);
+
+    /* A stream of the driver's own (`native` NULL), or the caller's, adopted. */
+    weir_result (*stream_open)(weir_driver *driver, void *native,
+                               weir_driver_stream *stream);
+    /* Ends a stream; an adopted one is only forgotten. Queued work still completes. */
+    void (*stream_close)(weir_driver *driver, weir_driver_stream stream);
+    /* OK if no queued work is left, NOT_READY otherwise. Never waits. */
+    weir_result (*stream_test)(weir_driver *driver, weir_driver_stream stream);
+    /* Waits until all work queued so far has completed. */
+    weir_result (*stream_sync)(weir_driver *driver, weir_driver_stream stream);
+    /* Work queued on `stream` from now on waits, on the device, for `fence`. */
+    weir_result (*stream_wait)(weir_driver *driver, weir_driver_stream stream,
+                               weir_driver_fence fence);
+
+    weir_result (*fence_record)(weir_driver *driver, weir_driver_stream stream,
+                                weir_driver_fence *fence);
+    /* OK if passed, NOT_READY otherwise. Never waits. */
+    weir_result (*fence_test)(weir_driver *driver, weir_driver_fence fence);
+    weir_result (*fence_wait)(weir_driver *driver, weir_driver_fence fence);
+    void (*fence_release)(weir_driver *driver, weir_driver_fence fence);
+
+    /* ---- optional: granules (all but move when granule_bytes > 0) ---- */
+    /* A range of addresses without memory, aligned to the granule. */
+    weir_result (*range_reserve)(weir_driver *driver, uint64_t bytes, uint64_t *address);
+    weir_result (*range_free)(weir_driver *driver, uint64_t address, uint64_t bytes);
+    /* Backs whole granules of a range with memory: all of them or none. */
+    weir_result (*commit)(weir_driver *driver, uint64_t address, uint64_t bytes);
+    /* Takes the memory of committed granules back; their contents are gone. */
+    weir_result (*decommit)(weir_driver *driver, uint64_t address, uint64_t bytes);
+    /* Moves the memory of committed granules (not their contents) to bare ones; the total
+     * stays the same. All or none. NULL: decommit, then commit. */
+    weir_result (*move)(weir_driver *driver, uint64_t to, uint64_t from, uint64_t bytes);
+
+    /* ---- optional: accounting ---- */
+    weir_result (*memory_info)(weir_driver *driver, weir_memory_info *info);
+    /* Committed bytes of [address, address + bytes) that nothing has written yet, so that
+     * the system has not backed them. NULL: the system backs memory at commit. */
+    weir_result (*untouched)(weir_driver *driver, uint64_t address, uint64_t bytes,
+                             uint64_t *untouched_bytes);
+    /* Bytes handed back that the driver has not let go of yet. NULL: always 0. */
+    uint64_t (*pending_bytes)(weir_driver *driver);
+    /* Lets the driver get on with letting go; `wait`: until no further progress can be
+     * made. */
+    weir_result (*progress)(weir_driver *driver, bool wait);
+
+    /* ---- optional: work ---- */
+    /* Runs a kernel in stream order. UNSUPPORTED if the driver has no form of that
+     * kernel. */
+    weir_result (*launch)(weir_driver *driver, weir_driver_stream stream,
+                          const weir_launch *launch);
+    /* Tells a driver that does not see the program's launches that work was queued. */
+    weir_result (*queue)(weir_driver *driver, weir_driver_stream stream);
+    void *(*stream_native)(weir_driver *driver, weir_driver_stream stream);
+
+    /* ---- optional: time ---- */
+    /* Milliseconds of the driver's own clock, for devices whose time is made (sim). */
+    uint64_t (*now_ms)(weir_driver *driver);
+
+    /* ---- optional: graph capture ---- */
+    weir_result (*capture_begin)(weir_driver *driver, weir_driver_stream stream);
+    /* Ends the recording; `graph` names it to graph_launch and graph_destroy. */
+    weir_result (*capture_end)(weir_driver *driver, weir_driver_stream stream,
+                               uint64_t *graph);
+    weir_result (*capture_abort)(weir_driver *driver, weir_driver_stream stream);
+    weir_result (*graph_launch)(weir_driver *driver, weir_driver_stream stream,
+                                uint64_t graph);
+    void (*graph_destroy)(weir_driver *driver, uint64_t graph);
+};
+
+/* For drivers: sets the calling thread's error text (printf form), returns `result`. */
+WEIR_API weir_result weir_driver_error(weir_result result, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+/* The built-in drivers in the order of preference; NULL past the end. Any thread. */
+WEIR_API const weir_driver_table *weir_driver_at(size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

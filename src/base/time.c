@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "time.h"
+
+#include <time.h>
+
+uint64_t wr_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* The bank's life: classes of a preset, and what is left at the end. */
+#include "manager.h"
+
+#include "harvest.h"
+#include "preset.h"
+
+#include "base/memory.h"
+#include "base/result.h"
+
+#include <stddef.h>
+
+void wr_bank_lock(wr_bank *bank)
+{
+    wr_lock_take(&bank->lock);
+    wr_sequence_begin(&bank->sequence);
+}
+
+void wr_bank_unlock(wr_bank *bank)
+{
+    wr_sequence_end(&bank->sequence);
+    wr_lock_leave(&bank->lock);
+}
+
+static void close_class(wr_bank *bank, wr_class *class)
+{
+    if (class->range != NULL) {
+        bank->table->range_free(bank->driver, class->range->address, class->range->bytes);
+        wr_page_destroy(class->range);
+        class->range = NULL;
+    }
+    wr_host_free(class->bank.index);
+    wr_host_free(class->bare);
+    class->bank.index = class->bare = NULL;
+}
+
+static bool open_class(wr_bank *bank, wr_class *class, uint32_t number)
+{
+    class->bank = (wr_pool){.layout = &class->layout,
+                            .moment = &bank->moment,
+                            .cache = &bank->cache,
+                            .number = number};
+    class->bank.index = wr_host_alloc(sizeof *class->bank.index);
+    class->bare = class->layout.granular ? wr_host_alloc(sizeof *class->bare) : NULL;
+    return class->bank.index != NULL && (!class->layout.granular || class->bare != NULL);
+}
+
+weir_result wr_bank_init(wr_bank *bank, const char *preset)
+{
+    if (!wr_slab_open()) {
+        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host addresses for slice records");
+    }
+    bank->moment = (wr_moment){.mark = 0, .settled_below = UINT64_MAX};
+    WR_TRY(wr_preset_fill(bank, preset));
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        if (!open_class(bank, &bank->classes[i], i)) {
+            wr_bank_finish(bank);
+            return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for the device's pools");
+        }
+    }
+    return WEIR_OK;
+}
+
+void wr_bank_finish(wr_bank *bank)
+{
+    wr_harvest all = {.at_most_bytes = UINT64_MAX};
+    wr_loot loot = {0};
+    wr_harvest_take(bank, NULL, &all, &loot);
+    wr_loot_give_back(bank, &loot);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        close_class(bank, &bank->classes[i]);
+    }
+    wr_slab_trim(&bank->cache, 0);
+    wr_host_free(bank->roster);
+    bank->roster = NULL;
+}
+
+bool wr_bank_read(wr_bank *bank, wr_totals totals[WR_POOL_MAX], uint64_t *reserved)
+{
+    uint64_t before = WR_GET(bank->sequence);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        wr_books_sum(&bank->classes[i].bank.books, &totals[i]);
+    }
+    totals[0].releasable += WR_GET(bank->transit);
+    *reserved = WR_GET(bank->reserved);
+    return before % 2 == 0 && WR_GET(bank->sequence) == before;
+}

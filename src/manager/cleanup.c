@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "cleanup.h"
+
+#include "harvest.h"
+#include "waits.h"
+
+#include "base/result.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Waits for all that a manager's released memory waits for. */
+static void wait_all(wr_manager *manager)
+{
+    wr_bank *bank = manager->bank;
+    for (bool passed = true; passed;) {
+        weir_driver_fence fence = 0;
+        wr_manager_lock(manager);
+        wr_waits_close_batch(manager);
+        wr_waits_poll(manager);
+        wr_waits_settle(manager, false);
+        wr_slice_id wait = wr_waits_oldest(manager, false, &fence);
+        wr_manager_unlock(manager);
+        if (wait == 0) {
+            return;
+        }
+        WR_COUNT(bank->events.fence_waits);
+        weir_result result = bank->table->fence_wait(bank->driver, fence);
+        passed = result == WEIR_OK || result == WEIR_DEVICE_LOST;
+        wr_manager_lock(manager);
+        wr_waits_drop(manager, wait, passed);
+        wr_manager_unlock(manager);
+    }
+}
+
+static weir_result refuse_capturing(wr_bank *bank)
+{
+    weir_result result = WEIR_OK;
+    wr_lock_take(&bank->roster_lock);
+    for (uint32_t i = 0; i < bank->roster_count; i++) {
+        if (bank->roster[i] != NULL && bank->roster[i]->capturing) {
+            result = wr_error(WEIR_BUSY, "cleanup: stream \"%s\" is capturing; end or abort it first",
+                              bank->roster[i]->name);
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return result;
+}
+
+static uint64_t floor_of(const wr_bank *bank, const weir_cleanup_desc *desc)
+{
+    if (desc->keep_bytes != 0 || desc->keep_none) {
+        return desc->keep_bytes;
+    }
+    return bank->options.keep_bytes;
+}
+
+/* What the floor and at_most allow to go. */
+static uint64_t allowance(wr_bank *bank, const weir_cleanup_desc *desc)
+{
+    uint64_t reserved = WR_GET(bank->reserved), floor = floor_of(bank, desc);
+    uint64_t above = reserved > floor ? reserved - floor : 0;
+    return desc->at_most_bytes != 0 && desc->at_most_bytes < above ? desc->at_most_bytes : above;
+}
+
+/* Who has most of the deferred bytes. */
+static void name_deferred(wr_bank *bank, weir_cleanup_outcome *outcome)
+{
+    enum { SLOTS = 256 };
+    uint64_t bytes[SLOTS] = {0};
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        wr_manager_lock(manager);
+        wr_waits_count(manager, bytes, SLOTS);
+        wr_manager_unlock(manager);
+        wr_manager_unpin(manager);
+    }
+    uint64_t most = 0;
+    wr_lock_take(&bank->roster_lock);
+    for (uint32_t i = 0; i < bank->roster_count && i < SLOTS; i++) {
+        if (bytes[i] > most && bank->roster[i] != NULL) {
+            most = bytes[i];
+            memcpy(outcome->deferred_stream, bank->roster[i]->name,
+                   sizeof outcome->deferred_stream);
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+}
+
+static void fill_outcome(wr_bank *bank, weir_cleanup_outcome *outcome)
+{
+    wr_totals totals = {0};
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        wr_manager_lock(manager);
+        for (uint32_t i = 0; i < bank->class_count; i++) {
+            wr_books_sum(&manager->pools[i].books, &totals);
+        }
+        wr_manager_unlock(manager);
+        wr_manager_unpin(manager);
+    }
+    wr_lock_take(&bank->lock);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        wr_books_sum(&bank->classes[i].bank.books, &totals);
+    }
+    wr_lock_leave(&bank->lock);
+    outcome->deferred_bytes = totals.deferred;
+    outcome->pinned_bytes = totals.pinned;
+    outcome->kept_bytes = totals.releasable;
+    if (totals.deferred > 0) {
+        name_deferred(bank, outcome);
+    }
+    outcome->driver_deferred_bytes = wr_bank_pending(bank);
+}
+
+/* Gives the driver the time it needs, as long as that helps. */
+static void wait_for_driver(wr_bank *bank)
+{
+    uint64_t before = wr_bank_pending(bank);
+    while (before > 0 && bank->table->progress != NULL &&
+           bank->table->progress(bank->driver, true) == WEIR_OK) {
+        uint64_t now = wr_bank_pending(bank);
+        if (now >= before) {
+            return;
+        }
+        before = now;
+    }
+}
+
+weir_result wr_cleanup_run(wr_bank *bank, const weir_cleanup_desc *desc,
+                           weir_cleanup_outcome *outcome)
+{
+    WR_TRY(refuse_capturing(bank));
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        if (desc->wait) {
+            wait_all(manager);
+        }
+        wr_cleanup_retire(manager);
+        wr_manager_unpin(manager);
+    }
+    wr_harvest want = {.at_most_bytes = allowance(bank, desc)};
+    wr_loot loot = {0};
+    wr_harvest_take_all(bank, NULL, &want, true, &loot);
+    outcome->returned_bytes = wr_loot_give_back(bank, &loot);
+    atomic_fetch_add_explicit(&bank->events.explicit_bytes, outcome->returned_bytes,
+                              memory_order_relaxed);
+    if (desc->wait) {
+        wait_for_driver(bank);
+    }
+    fill_outcome(bank, outcome);
+    return WEIR_OK;
+}
+
+void wr_cleanup_periodic(wr_manager *manager)
+{
+    wr_bank *bank = manager->bank;
+    wr_harvest want = {.at_most_bytes = UINT64_MAX, .outdated_only = true};
+    wr_loot loot = {0};
+    wr_manager_lock(manager);
+    wr_waits_poll(manager);
+    bool any = false;
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        any |= manager->pools[i].outdated != NULL;
+    }
+    if (any && !manager->capturing) {
+        wr_waits_settle(manager, false);
+        wr_harvest_take(bank, manager, &want, &loot);
+    }
+    wr_manager_unlock(manager);
+    atomic_fetch_add_explicit(&bank->events.periodic_bytes, wr_loot_give_back(bank, &loot),
+                              memory_order_relaxed);
+}
+
+/* ---- streams that have ended ---- */
+
+/* All unheld memory of the manager, pages and granules, outdated or not, goes to the bank. */
+static void hand_over(wr_manager *manager)
+{
+    wr_harvest all = {.at_most_bytes = UINT64_MAX};
+    wr_loot loot = {0};
+    wr_harvest_take(manager->bank, manager, &all, &loot);
+    wr_loot_keep(manager->bank, &loot);
+}
+
+bool wr_cleanup_retire(wr_manager *manager)
+{
+    wr_manager_lock(manager);
+    bool gone = false;
+    if (manager->closing) {
+        wr_waits_close_batch(manager);
+        wr_waits_poll(manager);
+        wr_waits_settle(manager, false);
+        hand_over(manager);
+        gone = wr_waits_is_quiet(manager) && wr_manager_live(manager) == 0;
+    }
+    wr_manager_unlock(manager);
+    return gone;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* Growth by the bank, by lending, and by whole pages; ranges with granules are in range.c. */
+#include "grow.h"
+
+#include "harvest.h"
+#include "range.h"
+#include "waits.h"
+
+#include "base/result.h"
+
+#include <stddef.h>
+
+#define MIB (UINT64_C(1) << 20)
+#define LEND_CANDIDATES 16
+
+uint64_t wr_request_run_bytes(const wr_request *request)
+{
+    uint64_t slack =
+        request->alignment_bytes > WR_UNIT_BYTES ? request->alignment_bytes - WR_UNIT_BYTES : 0;
+    return request->extent_bytes + slack;
+}
+
+bool wr_grow_prepare(wr_manager *manager, wr_pool *pool)
+{
+    return wr_pool_open(pool) && wr_slab_fill(&manager->cache, 2 * WR_POOL_SPARES);
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* ---- unheld runs ---- */
+
+/* The longest stretch of granules that has passed in a free slice, at most `enough` bytes of
+ * it; 0 if none. */
+static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice, uint64_t enough,
+                               uint64_t *begin_out)
+{
+    const wr_page *page = wr_page_get(slice->page);
+    uint64_t granule = page->granule_bytes;
+    uint64_t at = page->address + round_up(slice->address - page->address, granule);
+    uint64_t begin = at, best = 0;
+    for (; at + granule <= wr_slice_end(slice) && best < enough; at += granule) {
+        if (wr_moment_slot(pool->moment, page->marks[wr_page_granule(page, at)]) != 0) {
+            begin = at + granule;
+        } else if (at + granule - begin > best) {
+            best = at + granule - begin;
+            *begin_out = begin;
+        }
+    }
+    return best;
+}
+
+/* Whether a page (or run) of the lender is one that this pool would use. */
+static bool fits_layout(const wr_pool *pool, const wr_slice *slice, uint64_t run_bytes)
+{
+    const wr_layout *layout = pool->layout;
+    const wr_page *page = wr_page_get(slice->page);
+    if (layout->granular) {
+        return true;
+    }
+    if (slice->extent_bytes != page->bytes || page->outdated) {
+        return false;
+    }
+    if (layout->exact) {
+        return page->bytes == run_bytes;
+    }
+    if (layout->kind == WEIR_POOL_KIND_ADAPTIVE) {
+        return page->bytes == pool->demand_bytes;
+    }
+    return layout->slack_shift == 0 || page->bytes <= run_bytes + (run_bytes >> layout->slack_shift);
+}
+
+/* The tightest run of `lender` that fits: a slice and the part of it to take. */
+static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t run_bytes,
+                          uint64_t *begin, uint64_t *end)
+{
+    if (lender->index == NULL) {
+        return NULL;
+    }
+    bool granular = pool->layout->granular;
+    uint64_t wanted =
+        granular ? round_up(run_bytes, pool->manager->bank->granule_bytes) : run_bytes;
+    wr_slice *slice = wr_index_find(lender->index, wanted);
+    for (int i = 0; i < LEND_CANDIDATES && slice != NULL; i++) {
+        if (!granular) {
+            wanted = slice->extent_bytes;
+        }
+        if (fits_layout(pool, slice, run_bytes) &&
+            passed_stretch(lender, slice, wanted, begin) >= wanted) {
+            *end = *begin + wanted;
+            return slice;
+        }
+        slice = wr_index_find_after(lender->index, slice->extent_bytes, slice->address + 1);
+    }
+    return NULL;
+}
+
+/* Under both locks: moves a run from the bank into the pool. */
+static bool take_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    wr_bank *bank = manager->bank;
+    wr_pool *lender = &bank->classes[pool->number].bank;
+    uint64_t begin = 0, end = 0;
+    wr_slice *slice = find_run(lender, pool, run_bytes, &begin, &end);
+    if (slice == NULL || !wr_slab_fill(&bank->cache, WR_POOL_SPARES)) {
+        return false;
+    }
+    wr_pool_adopt(pool, wr_pool_cut(lender, slice, begin, end));
+    return true;
+}
+
+bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    wr_bank *bank = manager->bank;
+    wr_manager_lock(manager);
+    bool taken = false;
+    if (wr_grow_prepare(manager, pool)) {
+        wr_sequence_begin(&manager->sequence);
+        wr_bank_lock(bank);
+        taken = take_from_bank(manager, pool, run_bytes);
+        wr_bank_unlock(bank);
+        wr_sequence_end(&manager->sequence);
+    }
+    wr_manager_unlock(manager);
+    return taken;
+}
+
+/* Under the lender's lock: moves one fitting run into the bank. */
+static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes)
+{
+    wr_bank *bank = lender->bank;
+    wr_pool *from = &lender->pools[pool->number];
+    uint64_t begin = 0, end = 0;
+    wr_slice *slice = find_run(from, pool, run_bytes, &begin, &end);
+    if (slice == NULL || !wr_slab_fill(&lender->cache, WR_POOL_SPARES)) {
+        return false;
+    }
+    wr_sequence_begin(&lender->sequence);
+    wr_bank_lock(bank);
+    wr_pool_adopt(&bank->classes[pool->number].bank, wr_pool_cut(from, slice, begin, end));
+    wr_bank_unlock(bank);
+    wr_sequence_end(&lender->sequence);
+    WR_COUNT(bank->events.lends);
+    return true;
+}
+
+/* Whether the manager has unheld memory of that class that may have passed. */
+static bool may_lend(const wr_manager *manager, uint32_t number, uint64_t run_bytes)
+{
+    const wr_books *books = &manager->pools[number].books;
+    uint64_t whole = 0;
+    for (unsigned slot = 0; slot <= WR_EPOCH_SLOTS; slot++) {
+        whole += WR_GET(books->age[slot].whole);
+    }
+    return whole >= run_bytes || WR_GET(books->limbo) >= run_bytes;
+}
+
+bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    uint32_t slot = 0;
+    bool lent = false;
+    wr_manager *lender;
+    while (!lent && (lender = wr_manager_next(manager->bank, &slot)) != NULL) {
+        if (lender != manager && may_lend(lender, pool->number, run_bytes)) {
+            wr_manager_lock(lender);
+            wr_waits_close_batch(lender);
+            wr_waits_poll(lender);
+            wr_waits_settle(lender, true);
+            lent = !lender->capturing && lend(lender, pool, run_bytes);
+            wr_manager_unlock(lender);
+        }
+        wr_manager_unpin(lender);
+    }
+    return lent && wr_grow_from_bank(manager, pool, run_bytes);
+}
+
+/* ---- whole pages ---- */
+
+/* The size of the next page; adaptive pools grow with the largest request, arenas follow a
+ * decaying measure of what is asked. */
+static uint64_t page_bytes_for(const wr_pool *pool, uint64_t run_bytes)
+{
+    const wr_layout *layout = pool->layout;
+    if (layout->page_bytes != 0) {
+        return layout->page_bytes;
+    }
+    if (layout->whole || layout->exact) {
+        return round_up(run_bytes, WR_UNIT_BYTES);
+    }
+    if (layout->kind == WEIR_POOL_KIND_ADAPTIVE) {
+        uint64_t floor = pool->demand_bytes != 0 ? pool->demand_bytes : 2 * MIB;
+        return run_bytes <= floor ? floor : round_up(run_bytes + MIB, MIB);
+    }
+    uint64_t page = 4 * MIB;
+    while (page < 4 * pool->demand_bytes && page < 64 * MIB) {
+        page *= 2;
+    }
+    return page < run_bytes ? round_up(run_bytes, WR_UNIT_BYTES) : page;
+}
+
+/* Under the lock, before a page is asked for. */
+static uint64_t plan_page(wr_pool *pool, uint64_t run_bytes)
+{
+    if (pool->layout->kind == WEIR_POOL_KIND_ARENA) {
+        uint64_t decayed = pool->demand_bytes - pool->demand_bytes / 8;
+        pool->demand_bytes = run_bytes > decayed ? run_bytes : decayed;
+    }
+    return page_bytes_for(pool, run_bytes);
+}
+
+/* Adaptive: pages of the old size serve no new requests once there is one of a new size. */
+static void outdate_pages(wr_pool *pool, uint64_t page_bytes)
+{
+    wr_slice *slice = wr_index_find_after(pool->index, 0, 0);
+    while (slice != NULL) {
+        wr_page *page = wr_page_get(slice->page);
+        uint64_t extent = slice->extent_bytes, address = slice->address;
+        if (page->bytes != page_bytes) {
+            wr_pool_outdate(pool, page);
+        }
+        slice = wr_index_find_after(pool->index, extent, address + 1);
+    }
+}
+
+/* Under the locks: a new page becomes one free slice of the pool. */
+static void enter_page(wr_manager *manager, wr_pool *pool, wr_page *page)
+{
+    wr_bank *bank = manager->bank;
+    wr_class *class = &bank->classes[pool->number];
+    wr_slice *slice = wr_slab_pop(&manager->cache);
+    slice->address = page->address;
+    slice->extent_bytes = page->bytes;
+    slice->page = page->id;
+    page->single_mark = WR_OWN(bank->tick) & WR_TICK_MASK;
+    if (pool->layout->kind == WEIR_POOL_KIND_ADAPTIVE && pool->demand_bytes != page->bytes) {
+        outdate_pages(pool, page->bytes);
+        pool->demand_bytes = page->bytes;
+    }
+    page->next = class->whole_pages;
+    page->previous = NULL;
+    if (page->next != NULL) {
+        page->next->previous = page;
+    }
+    class->whole_pages = page;
+    wr_pool_adopt(pool, slice);
+    wr_bank_add_reserved(bank, class, page->bytes, 1);
+}
+
+/* Before the driver is asked: unheld pages of at least the same bytes go back first, if they did
+ * not serve the last such request either, so that sizes that no longer come do not add up. */
+static void make_room(wr_manager *manager, const wr_pool *pool, uint64_t page_bytes)
+{
+    if (pool->layout->kind != WEIR_POOL_KIND_ARENA) {
+        return;
+    }
+    wr_harvest want = {.at_most_bytes = page_bytes, .cover = true, .pages_only = true, .passed_over = true};
+    wr_loot loot = {0};
+    wr_harvest_take_all(manager->bank, manager, &want, false, &loot);
+    atomic_fetch_add_explicit(&manager->bank->events.periodic_bytes,
+                              wr_loot_give_back(manager->bank, &loot), memory_order_relaxed);
+}
+
+static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    wr_bank *bank = manager->bank;
+    wr_manager_lock(manager);
+    bool prepared = wr_grow_prepare(manager, pool);
+    uint64_t page_bytes = prepared ? plan_page(pool, run_bytes) : 0;
+    wr_manager_unlock(manager);
+    if (!prepared) {
+        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
+    }
+    make_room(manager, pool, page_bytes);
+    WR_TRY(wr_bank_promise(bank, page_bytes));
+    uint64_t address = 0;
+    WR_COUNT(bank->events.page_allocs);
+    weir_result result = bank->table->page_alloc(bank->driver, page_bytes, &address);
+    wr_page *page = NULL;
+    if (result == WEIR_OK) {
+        page = wr_page_create(address, page_bytes, 0, NULL);
+        if (page == NULL) {
+            bank->table->page_free(bank->driver, address, page_bytes);
+            result = wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
+        }
+    }
+    wr_manager_lock(manager);
+    prepared = result == WEIR_OK && wr_grow_prepare(manager, pool);
+    wr_sequence_begin(&manager->sequence);
+    wr_bank_lock(bank);
+    bank->promised -= page_bytes;
+    if (prepared) {
+        enter_page(manager, pool, page);
+    }
+    wr_bank_unlock(bank);
+    wr_sequence_end(&manager->sequence);
+    wr_manager_unlock(manager);
+    if (result == WEIR_OK && !prepared) {
+        wr_page_destroy(page);
+        bank->table->page_free(bank->driver, address, page_bytes);
+        result = wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
+    }
+    return result;
+}
+
+weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    return pool->layout->granular ? wr_range_grow(manager, pool, run_bytes)
+                                  : grow_page(manager, pool, run_bytes);
+}

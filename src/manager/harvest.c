@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/* Harvest: unheld granules and pages whose time has passed, longest unheld first. */
+#include "harvest.h"
+
+#include "waits.h"
+
+#include "base/memory.h"
+#include "base/result.h"
+
+#include <stdlib.h>
+
+/* A stretch of granules of one age in one free slice. */
+typedef struct stretch {
+    uint64_t age;
+    uint64_t begin, end;
+    wr_slice_id slice;
+    uint32_t pool;
+} stretch;
+
+typedef struct gather {
+    wr_bank *bank;
+    wr_manager *manager; /* NULL: the bank's pools */
+    const wr_harvest *want;
+    stretch *at;
+    size_t count, capacity;
+    uint64_t bytes;
+    bool counting; /* only `bytes` is wanted */
+} gather;
+
+static wr_pool *pool_of(const gather *g, uint32_t number)
+{
+    return g->manager != NULL ? &g->manager->pools[number] : &g->bank->classes[number].bank;
+}
+
+static bool wants_pool(const gather *g, const wr_layout *layout)
+{
+    if (g->want->idle_pages_age != 0) {
+        return layout->kind == WEIR_POOL_KIND_EXCLUSIVE;
+    }
+    return layout->granular ? !g->want->pages_only && !g->want->outdated_only
+                            : !g->want->granules_only;
+}
+
+static void add_stretch(gather *g, const wr_pool *pool, wr_slice_id slice, uint64_t begin,
+                        uint64_t end, uint64_t age)
+{
+    g->bytes += end - begin;
+    if (g->counting || !wr_host_grow((void **)&g->at, &g->capacity, g->count + 1, sizeof *g->at)) {
+        return;
+    }
+    g->at[g->count++] =
+        (stretch){.age = age, .begin = begin, .end = end, .slice = slice, .pool = pool->number};
+}
+
+/* Adds the whole granules of a free slice that have passed and are old enough. */
+static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
+{
+    wr_page *page = wr_page_get(slice->page);
+    if (g->want->outdated_only && !page->outdated) {
+        return;
+    }
+    if (g->want->passed_over && !page->passed_over) {
+        page->passed_over = true;
+        return;
+    }
+    uint64_t now = WR_GET(g->bank->tick);
+    uint64_t mask = page->granule_shift == 63 ? 0 : page->granule_bytes - 1;
+    uint64_t address = page->granule_shift == 63 ? slice->address
+                                                 : page->address + ((slice->address - page->address + mask) & ~mask);
+    uint64_t begin = 0, begin_age = 0;
+    for (; address + page->granule_bytes <= wr_slice_end(slice);
+         address += page->granule_bytes) {
+        uint64_t mark = page->marks[wr_page_granule(page, address)];
+        uint64_t age = (now - mark) & WR_TICK_MASK;
+        bool wanted =
+            wr_moment_slot(pool->moment, mark) == 0 && age >= g->want->min_age;
+        if (begin != 0 && (!wanted || age != begin_age)) {
+            add_stretch(g, pool, wr_slice_id_of(slice), begin, address, begin_age);
+            begin = 0;
+        }
+        if (wanted && begin == 0) {
+            begin = address;
+            begin_age = age;
+        }
+    }
+    if (begin != 0) {
+        add_stretch(g, pool, wr_slice_id_of(slice), begin, address, begin_age);
+    }
+}
+
+/* Outdated pages are in no index; each is looked at through its page. */
+static void gather_pages(gather *g, const wr_pool *pool)
+{
+    for (wr_page *page = pool->outdated; page != NULL; page = page->next_outdated) {
+        const wr_slice *slice = wr_slice_get(page->granules[0].first);
+        if (slice->state == WR_SLICE_STATE_FREE && slice->extent_bytes == page->bytes) {
+            gather_slice(g, pool, slice);
+        }
+    }
+}
+
+static uint64_t smallest_unit(const gather *g, const wr_layout *layout)
+{
+    return layout->granular ? g->bank->granule_bytes : WR_UNIT_BYTES;
+}
+
+static void gather_pool(gather *g, uint32_t number)
+{
+    wr_pool *pool = pool_of(g, number);
+    if (!wants_pool(g, pool->layout) || pool->index == NULL) {
+        return;
+    }
+    gather_pages(g, pool);
+    const wr_slice *slice =
+        wr_index_find_after(pool->index, smallest_unit(g, pool->layout), 0);
+    while (slice != NULL) {
+        const wr_page *page = wr_page_get(slice->page);
+        if (pool->layout->granular || slice->extent_bytes == page->bytes) {
+            gather_slice(g, pool, slice);
+        }
+        slice = wr_index_find_after(pool->index, slice->extent_bytes, slice->address + 1);
+    }
+}
+
+static void gather_all(gather *g)
+{
+    uint64_t min_age =
+        g->want->idle_pages_age != 0 ? g->want->idle_pages_age : g->want->min_age;
+    for (uint32_t i = 0; i < g->bank->class_count; i++) {
+        wr_pool *pool = pool_of(g, i);
+        if (pool->kept != NULL && !g->counting && !g->want->outdated_only &&
+            g->want->idle_pages_age == 0) {
+            wr_sequence_begin(&g->manager->sequence);
+            wr_pool_flush_kept(pool, WR_GET(g->bank->tick), min_age);
+            wr_sequence_end(&g->manager->sequence);
+        }
+        gather_pool(g, i);
+    }
+}
+
+/* Longest unheld first, then from the top of the addresses. */
+static int by_age(const void *a, const void *b)
+{
+    const stretch *x = a, *y = b;
+    if (x->age != y->age) {
+        return x->age > y->age ? -1 : 1;
+    }
+    return x->begin > y->begin ? -1 : x->begin < y->begin;
+}
+
+/* High addresses first, so that what is left of a slice keeps its record. */
+static int by_address(const void *a, const void *b)
+{
+    const stretch *x = a, *y = b;
+    return x->begin > y->begin ? -1 : x->begin < y->begin;
+}
+
+/* Keeps as many stretches as at_most_bytes allows; the last one may be cut short. Whole pages
+ * that do not fit are passed over. */
+static void limit_stretches(gather *g)
+{
+    qsort(g->at, g->count, sizeof *g->at, by_age);
+    uint64_t left = g->want->at_most_bytes;
+    size_t kept = 0;
+    for (size_t i = 0; i < g->count && left > 0; i++) {
+        stretch s = g->at[i];
+        uint64_t bytes = s.end - s.begin;
+        if (bytes > left && pool_of(g, s.pool)->layout->granular) {
+            uint64_t granule = g->bank->granule_bytes;
+            bytes = (left + (g->want->cover ? granule - 1 : 0)) / granule * granule;
+            s.begin = s.end - bytes;
+        }
+        if (bytes > 0 && (bytes <= left || g->want->cover)) {
+            left -= bytes < left ? bytes : left;
+            g->at[kept++] = s;
+        }
+    }
+    g->count = kept;
+}
+
+static void join_stretches(gather *g)
+{
+    qsort(g->at, g->count, sizeof *g->at, by_address);
+    size_t kept = 0;
+    for (size_t i = 0; i < g->count; i++) {
+        if (kept > 0 && g->at[kept - 1].slice == g->at[i].slice &&
+            g->at[kept - 1].begin == g->at[i].end) {
+            g->at[kept - 1].begin = g->at[i].begin;
+        } else {
+            g->at[kept++] = g->at[i];
+        }
+    }
+    g->count = kept;
+}
+
+/* Cuts one stretch out of its pool into transit; under the owner's lock and the bank's. */
+static void cut_stretch(gather *g, const stretch *s, wr_loot *loot)
+{
+    wr_pool *pool = pool_of(g, s->pool);
+    wr_slice *free_slice = wr_slice_get(s->slice);
+    wr_page *page = wr_page_get(free_slice->page);
+    if (page->outdated) {
+        wr_pool_forget_outdated(pool, page);
+    }
+    wr_slice *slice = wr_pool_cut(pool, free_slice, s->begin, s->end);
+    wr_page_link(page, slice, &g->bank->classes[s->pool].bank);
+    WR_ADD(g->bank->transit, slice->extent_bytes);
+    slice->held.link = loot->first;
+    loot->first = wr_slice_id_of(slice);
+    loot->bytes += slice->extent_bytes;
+}
+
+static void cut_all(gather *g, wr_loot *loot)
+{
+    wr_slab_cache *cache = g->manager != NULL ? &g->manager->cache : &g->bank->cache;
+    if (g->manager != NULL) {
+        wr_sequence_begin(&g->manager->sequence);
+        wr_bank_lock(g->bank);
+    }
+    for (size_t i = 0; i < g->count && wr_slab_fill(cache, WR_POOL_SPARES); i++) {
+        cut_stretch(g, &g->at[i], loot);
+    }
+    if (g->manager != NULL) {
+        wr_bank_unlock(g->bank);
+        wr_sequence_end(&g->manager->sequence);
+    }
+}
+
+void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want, wr_loot *loot)
+{
+    if (want->at_most_bytes == 0) {
+        return;
+    }
+    gather g = {.bank = bank, .manager = manager, .want = want};
+    if (manager == NULL) {
+        wr_bank_lock(bank);
+    }
+    gather_all(&g);
+    if (g.bytes > want->at_most_bytes) {
+        limit_stretches(&g);
+    }
+    if (g.count > 0) {
+        join_stretches(&g);
+        cut_all(&g, loot);
+    }
+    if (manager == NULL) {
+        wr_bank_unlock(bank);
+    }
+    wr_host_free(g.at);
+}
+
+uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *want)
+{
+    gather g = {.bank = bank, .manager = manager, .want = want, .counting = true};
+    gather_all(&g);
+    return g.bytes;
+}
+
+void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *want, bool fence,
+                         wr_loot *loot)
+{
+    wr_harvest left = *want;
+    wr_harvest_take(bank, NULL, &left, loot);
+    uint32_t slot = 0;
+    for (wr_manager *manager = first; loot->bytes < want->at_most_bytes;) {
+        if (manager != NULL) {
+            left.at_most_bytes = want->at_most_bytes - loot->bytes;
+            wr_manager_lock(manager);
+            wr_waits_close_batch(manager);
+            wr_waits_poll(manager);
+            wr_waits_settle(manager, fence);
+            if (!manager->capturing) {
+                wr_harvest_take(bank, manager, &left, loot);
+            }
+            wr_manager_unlock(manager);
+            if (manager != first) {
+                wr_manager_unpin(manager);
+            }
+        }
+        manager = wr_manager_next(bank, &slot);
+        if (manager == NULL) {
+            break;
+        }
+        if (manager == first) {
+            wr_manager_unpin(manager);
+            manager = NULL;
+        }
+    }
+}
+
+/* ---- loot ---- */
+
+wr_class *wr_bank_class_of(wr_bank *bank, const wr_slice *slice)
+{
+    return &bank->classes[slice->pool->number];
+}
+
+void wr_bank_make_bare(wr_bank *bank, wr_slice *slice)
+{
+    wr_class *class = wr_bank_class_of(bank, slice);
+    wr_page *page = wr_page_get(slice->page);
+    if (!class->layout.granular) {
+        wr_page **link = page->previous == NULL ? &class->whole_pages : &page->previous->next;
+        *link = page->next;
+        if (page->next != NULL) {
+            page->next->previous = page->previous;
+        }
+        wr_slab_push(&bank->cache, slice);
+        wr_page_destroy(page);
+        WR_SUB(class->pages, 1);
+        return;
+    }
+    WR_SUB(class->pages, slice->extent_bytes / bank->granule_bytes);
+    slice->state = WR_SLICE_STATE_BARE;
+    wr_pool_merge(class->bare, &bank->cache, page, slice);
+}
+
+/* Takes a slice of loot out of its place in the bank's spans, for adoption elsewhere. */
+static void keep_slice(wr_bank *bank, wr_slice *slice)
+{
+    wr_class *class = wr_bank_class_of(bank, slice);
+    wr_page_unlink(wr_page_get(slice->page), slice);
+    WR_SUB(bank->transit, slice->extent_bytes);
+    wr_pool_adopt(&class->bank, slice);
+}
+
+static weir_result give_back_slice(wr_bank *bank, const wr_slice *slice)
+{
+    const wr_class *class = wr_bank_class_of(bank, slice);
+    const weir_driver_table *table = bank->table;
+    if (class->layout.granular) {
+        WR_COUNT(bank->events.decommits);
+        return table->decommit(bank->driver, slice->address, slice->extent_bytes);
+    }
+    WR_COUNT(bank->events.page_frees);
+    return table->page_free(bank->driver, slice->address, slice->extent_bytes);
+}
+
+uint64_t wr_loot_give_back(wr_bank *bank, wr_loot *loot)
+{
+    uint64_t returned = 0;
+    wr_slice_id id = loot->first;
+    while (id != 0) {
+        wr_slice *slice = wr_slice_get(id);
+        uint64_t bytes = slice->extent_bytes;
+        id = slice->held.link;
+        weir_result result = give_back_slice(bank, slice);
+        wr_bank_lock(bank);
+        if (result == WEIR_OK || result == WEIR_DEVICE_LOST) {
+            WR_SUB(bank->transit, bytes);
+            WR_SUB(bank->reserved, bytes);
+            wr_bank_make_bare(bank, slice);
+            returned += bytes;
+        } else {
+            keep_slice(bank, slice);
+        }
+        wr_bank_unlock(bank);
+    }
+    *loot = (wr_loot){0};
+    return returned;
+}
+
+void wr_loot_keep(wr_bank *bank, wr_loot *loot)
+{
+    wr_bank_lock(bank);
+    for (wr_slice_id id = loot->first; id != 0;) {
+        wr_slice *slice = wr_slice_get(id);
+        id = slice->held.link;
+        keep_slice(bank, slice);
+    }
+    wr_bank_unlock(bank);
+    *loot = (wr_loot){0};
+}

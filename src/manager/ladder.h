@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The way of a request that the manager's own free memory does not serve. */
+#ifndef WR_MANAGER_LADDER_H
+#define WR_MANAGER_LADDER_H
+
+#include "manager.h"
+
+/* The rungs, in order: own slices whose fences have passed; the bank; other streams' unheld
+ * memory; unheld granules moved and new ones from the driver; a wait for just enough fences;
+ * unheld memory given back elsewhere; failure, with everything as it was. No lock is held. */
+weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
+                              wr_slice **slice);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/* The hot path: reserve from what is there, release, and the roster of managers. Locks and
+ * sequence counts as in manager.h. */
+#include "manager.h"
+
+#include "ladder.h"
+#include "waits.h"
+
+#include "base/memory.h"
+#include "base/result.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PUBLISH_BYTES INT64_C(65536)
+#define POLL_ALLOCATIONS 16u
+
+/* ---- coming and going ---- */
+
+static void init_pools(wr_manager *manager)
+{
+    wr_bank *bank = manager->bank;
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        manager->pools[i] = (wr_pool){.layout = &bank->classes[i].layout,
+                                      .moment = &manager->moment,
+                                      .cache = &manager->cache,
+                                      .manager = manager,
+                                      .number = i};
+    }
+}
+
+static weir_result enter_roster(wr_manager *manager)
+{
+    wr_bank *bank = manager->bank;
+    wr_lock_take(&bank->roster_lock);
+    uint32_t slot = 0;
+    while (slot < bank->roster_count && bank->roster[slot] != NULL) {
+        slot++;
+    }
+    bool room = wr_host_grow((void **)&bank->roster, &bank->roster_capacity, slot + 1u,
+                             sizeof *bank->roster);
+    if (room) {
+        bank->roster[slot] = manager;
+        manager->slot = slot;
+        bank->roster_count = slot + 1 > bank->roster_count ? slot + 1 : bank->roster_count;
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return room ? WEIR_OK
+                : wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for the list of streams");
+}
+
+weir_result wr_manager_init(wr_manager *manager, wr_bank *bank, weir_driver_stream stream,
+                            const char *name)
+{
+    manager->bank = bank;
+    manager->stream = stream;
+    manager->epoch = 1;
+    manager->moment.settled_below = UINT64_C(1) << WR_TICK_BITS;
+    manager->moment.mark = manager->moment.settled_below;
+    init_pools(manager);
+    WR_TRY(enter_roster(manager));
+    if (name != NULL) {
+        snprintf(manager->name, sizeof manager->name, "%s", name);
+    } else {
+        snprintf(manager->name, sizeof manager->name, "stream %u", manager->slot);
+    }
+    return WEIR_OK;
+}
+
+static bool leave_roster(wr_manager *manager)
+{
+    wr_bank *bank = manager->bank;
+    wr_lock_take(&bank->roster_lock);
+    bool free_to_go = manager->pins == 0;
+    if (free_to_go && manager->slot < bank->roster_count &&
+        bank->roster[manager->slot] == manager) {
+        bank->roster[manager->slot] = NULL;
+        while (bank->roster_count > 0 && bank->roster[bank->roster_count - 1] == NULL) {
+            bank->roster_count--;
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return free_to_go;
+}
+
+bool wr_manager_finish(wr_manager *manager)
+{
+    if (!leave_roster(manager)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        wr_pool_close(&manager->pools[i]);
+    }
+    wr_slab_trim(&manager->cache, 0);
+    wr_host_free(manager->tags);
+    manager->tags = NULL;
+    return true;
+}
+
+wr_manager *wr_manager_next(wr_bank *bank, uint32_t *slot)
+{
+    wr_manager *manager = NULL;
+    wr_lock_take(&bank->roster_lock);
+    while (manager == NULL && *slot < bank->roster_count) {
+        manager = bank->roster[(*slot)++];
+    }
+    if (manager != NULL) {
+        manager->pins++;
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return manager;
+}
+
+void wr_manager_unpin(wr_manager *manager)
+{
+    wr_bank *bank = manager->bank;
+    wr_lock_take(&bank->roster_lock);
+    manager->pins--;
+    wr_lock_leave(&bank->roster_lock);
+}
+
+wr_pool *wr_manager_route(wr_manager *manager, uint64_t extent_bytes, bool persistent)
+{
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        const wr_layout *layout = &manager->bank->classes[i].layout;
+        if (layout->exact == persistent && wr_layout_accepts(layout, extent_bytes)) {
+            return &manager->pools[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- books ---- */
+
+void wr_manager_publish(wr_manager *manager)
+{
+    int64_t change = manager->unpublished;
+    if (change == 0) {
+        return;
+    }
+    manager->unpublished = 0;
+    wr_bank *bank = manager->bank;
+    uint64_t before = atomic_fetch_add_explicit(&bank->published, (uint64_t)change,
+                                                memory_order_acq_rel);
+    if (change > 0) {
+        wr_counter_raise(&bank->peak_in_use, before + (uint64_t)change);
+    }
+}
+
+static void count_tag(wr_manager *manager, const wr_slice *slice, bool in)
+{
+    wr_tag_count *tag = &manager->tags[slice->tag];
+    if (in) {
+        WR_ADD(tag->in_use, slice->held.requested_bytes);
+        WR_ADD(tag->live, 1);
+        if (WR_OWN(tag->in_use) > WR_OWN(tag->peak)) {
+            WR_PUT(tag->peak, WR_OWN(tag->in_use));
+        }
+    } else {
+        WR_SUB(tag->in_use, slice->held.requested_bytes);
+        WR_SUB(tag->live, 1);
+    }
+}
+
+static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *slice,
+                               const wr_request *request)
+{
+    uint64_t bytes = request->requested_bytes;
+    slice->held.requested_bytes = bytes;
+    slice->held.uses = 0;
+    slice->tag = request->tag;
+    WR_ADD(pool->books.in_use, bytes);
+    WR_ADD(pool->books.padding, slice->extent_bytes - bytes);
+    WR_ADD(pool->books.live, 1);
+    if (bytes > WR_OWN(pool->books.largest)) {
+        WR_PUT(pool->books.largest, bytes);
+    }
+    uint64_t in_use = WR_OWN(manager->in_use) + bytes;
+    WR_PUT(manager->in_use, in_use);
+    if (in_use > WR_OWN(manager->peak_in_use)) {
+        WR_PUT(manager->peak_in_use, in_use);
+    }
+    if (slice->tag != 0) {
+        count_tag(manager, slice, true);
+    }
+    WR_ADD(manager->allocations, 1);
+    manager->unpublished += (int64_t)bytes;
+    if (manager->unpublished >= PUBLISH_BYTES) {
+        wr_manager_publish(manager);
+    }
+}
+
+static inline void leave_books(wr_manager *manager, wr_pool *pool, wr_slice *slice)
+{
+    uint64_t bytes = slice->held.requested_bytes;
+    WR_SUB(pool->books.in_use, bytes);
+    WR_SUB(pool->books.padding, slice->extent_bytes - bytes);
+    WR_SUB(pool->books.live, 1);
+    WR_SUB(manager->in_use, bytes);
+    if (slice->tag != 0) {
+        count_tag(manager, slice, false);
+    }
+    WR_ADD(manager->releases, 1);
+    manager->unpublished -= (int64_t)bytes;
+    if (manager->unpublished <= -PUBLISH_BYTES) {
+        wr_manager_publish(manager);
+    }
+}
+
+uint64_t wr_manager_live(const wr_manager *manager)
+{
+    uint64_t live = 0;
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        live += WR_GET(manager->pools[i].books.live);
+    }
+    return live;
+}
+
+/* ---- reserve ---- */
+
+void wr_manager_lock(wr_manager *manager)
+{
+    wr_lock_take(&manager->lock);
+    if (__builtin_expect(
+            atomic_load_explicit(&manager->remote, memory_order_relaxed) != 0, 0)) {
+        wr_manager_drain(manager);
+    }
+}
+
+/* A record whose generations have run out makes way for a fresh one. */
+static wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
+{
+    while (wr_word_generation(atomic_load(&slice->word)) == 0 && manager->cache.count > 0) {
+        wr_slice *fresh = wr_slab_pop(&manager->cache);
+        wr_page_replace(wr_page_get(slice->page), slice, fresh);
+        slice = fresh;
+    }
+    return slice;
+}
+
+wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
+{
+    wr_pool *pool = wr_manager_route(manager, request->extent_bytes, request->persistent);
+    if (pool == NULL || pool->index == NULL || manager->cache.count < WR_POOL_SPARES) {
+        return NULL;
+    }
+    if (manager->batch != 0) {
+        wr_waits_close_batch(manager);
+    }
+    if (manager->groups != 0 && WR_OWN(manager->allocations) % POLL_ALLOCATIONS == 0) {
+        wr_waits_poll(manager);
+    }
+    wr_sequence_begin(&manager->sequence);
+    wr_slice *slice =
+        __builtin_expect(request->alignment_bytes == 0, 1)
+            ? wr_pool_try_reserve(pool, request->extent_bytes)
+            : wr_pool_try_reserve_aligned(pool, request->extent_bytes,
+                                          request->alignment_bytes);
+    if (slice != NULL) {
+        if (__builtin_expect(wr_word_generation(atomic_load_explicit(
+                                 &slice->word, memory_order_relaxed)) == 0,
+                             0)) {
+            slice = retire_record(manager, slice);
+        }
+        enter_books(manager, pool, slice, request);
+    }
+    wr_sequence_end(&manager->sequence);
+    return slice;
+}
+
+weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
+                               wr_slice **slice_out)
+{
+    wr_manager_lock(manager);
+    wr_slice *slice = wr_manager_try_reserve(manager, request);
+    wr_manager_unlock(manager);
+    if (__builtin_expect(slice == NULL, 0)) {
+        return wr_ladder_reserve(manager, request, slice_out);
+    }
+    *slice_out = slice;
+    return WEIR_OK;
+}
+
+/* ---- release ---- */
+
+static void release_locked(wr_manager *manager, wr_slice *slice)
+{
+    wr_bank *bank = manager->bank;
+    wr_pool *pool = slice->pool;
+    if (__builtin_expect(WR_OWN(bank->parked) != 0, 0)) {
+        bank->wake(bank);
+    }
+    manager->moment.mark =
+        manager->epoch << WR_TICK_BITS | (WR_OWN(bank->tick) & WR_TICK_MASK);
+    wr_sequence_begin(&manager->sequence);
+    leave_books(manager, pool, slice);
+    if (__builtin_expect(slice->held.uses == 0, 1)) {
+        manager->dirty = true;
+        wr_pool_release(pool, slice);
+    } else {
+        WR_ADD(pool->books.limbo, slice->extent_bytes);
+        wr_waits_defer(manager, slice);
+    }
+    wr_sequence_end(&manager->sequence);
+}
+
+static void push_remote(wr_manager *manager, wr_slice *slice)
+{
+    wr_slice_id id = wr_slice_id_of(slice);
+    /* Requested first: a reader in between sees the rest as padding, never a wrong sum. */
+    atomic_fetch_add_explicit(&manager->remote_requested, slice->held.requested_bytes,
+                              memory_order_acq_rel);
+    atomic_fetch_add_explicit(&manager->remote_extent, slice->extent_bytes,
+                              memory_order_acq_rel);
+    wr_slice_id head = atomic_load_explicit(&manager->remote, memory_order_relaxed);
+    do {
+        slice->held.link = head;
+    } while (!atomic_compare_exchange_weak_explicit(&manager->remote, &head, id,
+                                                    memory_order_release,
+                                                    memory_order_relaxed));
+}
+
+void wr_manager_drain(wr_manager *manager)
+{
+    wr_slice_id id = atomic_exchange_explicit(&manager->remote, 0, memory_order_acquire);
+    while (id != 0) {
+        wr_slice *slice = wr_slice_get(id);
+        id = slice->held.link;
+        uint64_t requested = slice->held.requested_bytes, extent = slice->extent_bytes;
+        wr_sequence_begin(&manager->sequence);
+        atomic_fetch_sub_explicit(&manager->remote_requested, requested, memory_order_acq_rel);
+        atomic_fetch_sub_explicit(&manager->remote_extent, extent, memory_order_acq_rel);
+        wr_sequence_end(&manager->sequence);
+        release_locked(manager, slice);
+    }
+}
+
+void wr_manager_release(wr_slice *slice)
+{
+    wr_manager *manager = slice->pool->manager;
+    if (__builtin_expect(!wr_lock_try(&manager->lock), 0)) {
+        push_remote(manager, slice);
+        return;
+    }
+    release_locked(manager, slice);
+    if (__builtin_expect(manager->batch_count >= WR_BATCH_MAX, 0)) {
+        wr_waits_close_batch(manager);
+    }
+    wr_lock_leave(&manager->lock);
+}
+
+/* ---- reading ---- */
+
+bool wr_manager_read(wr_manager *manager, wr_totals totals[WR_POOL_MAX], wr_remote *remote)
+{
+    uint64_t before = WR_GET(manager->sequence);
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        wr_books_sum(&manager->pools[i].books, &totals[i]);
+    }
+    uint64_t requested = WR_GET(manager->remote_requested);
+    uint64_t extent = WR_GET(manager->remote_extent);
+    remote->requested += requested;
+    remote->extent += extent;
+    return before % 2 == 0 && WR_GET(manager->sequence) == before && requested <= extent;
+}

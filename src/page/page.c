@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages: creation, residency of larger slices, spans. Guards as in page.h. */
+#include "page.h"
+
+#include "base/lock.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+#define PAGE_RECORDS (UINT32_C(1) << 22)
+#define PAGE_CHUNK UINT32_C(256)
+
+wr_page *wr_page_base;
+
+static struct {
+    wr_lock lock;
+    uint32_t limit; /* records below are backed */
+    uint32_t first; /* spares, by next_spare; 0 none */
+} records;
+
+static bool grow_records(void)
+{
+    if (wr_page_base == NULL) {
+        wr_page_base = wr_host_reserve(PAGE_RECORDS * sizeof(wr_page));
+    }
+    if (wr_page_base == NULL || records.limit + PAGE_CHUNK > PAGE_RECORDS ||
+        !wr_host_commit(wr_page_base + records.limit, PAGE_CHUNK * sizeof(wr_page))) {
+        return false;
+    }
+    for (uint32_t id = records.limit + PAGE_CHUNK; id-- > records.limit && id > 0;) {
+        wr_page_base[id].next_spare = records.first;
+        records.first = id;
+    }
+    records.limit += PAGE_CHUNK;
+    return true;
+}
+
+static wr_page *take_record(void)
+{
+    wr_page *page = NULL;
+    wr_lock_take(&records.lock);
+    if (records.first != 0 || grow_records()) {
+        page = wr_page_base + records.first;
+        uint32_t id = records.first;
+        records.first = page->next_spare;
+        memset(page, 0, sizeof *page);
+        page->id = id;
+    }
+    wr_lock_leave(&records.lock);
+    return page;
+}
+
+static void leave_record(wr_page *page)
+{
+    wr_lock_take(&records.lock);
+    page->next_spare = records.first;
+    records.first = page->id;
+    wr_lock_leave(&records.lock);
+}
+
+/* The arrays of a page with granules: addresses for all, memory for what gets touched. */
+static bool create_arrays(wr_page *page)
+{
+    size_t count = page->granule_count;
+    page->storage_bytes = count * (sizeof(uint64_t) + sizeof(wr_granule));
+    page->storage = wr_host_reserve(page->storage_bytes);
+    if (page->storage == NULL || !wr_host_commit(page->storage, page->storage_bytes)) {
+        wr_host_unreserve(page->storage, page->storage_bytes);
+        return false;
+    }
+    page->granules = page->storage;
+    page->marks = (uint64_t *)(page->granules + count);
+    return true;
+}
+
+wr_page *wr_page_create(uint64_t address, uint64_t bytes, uint64_t granule_bytes,
+                        struct wr_pool *owner)
+{
+    wr_page *page = take_record();
+    if (page == NULL) {
+        return NULL;
+    }
+    page->address = address;
+    page->bytes = bytes;
+    page->granule_bytes = granule_bytes == 0 ? bytes : granule_bytes;
+    page->granule_shift = granule_bytes == 0 ? 63 : (uint32_t)__builtin_ctzll(granule_bytes);
+    page->granule_count = granule_bytes == 0 ? 1 : (uint32_t)(bytes / granule_bytes);
+    if (granule_bytes == 0) {
+        page->granules = &page->single;
+        page->marks = &page->single_mark;
+        page->single.free_bytes = bytes;
+        page->touched = 1;
+        atomic_init(&page->single.owner, owner);
+    } else if (!create_arrays(page)) {
+        leave_record(page);
+        return NULL;
+    }
+    return page;
+}
+
+void wr_page_destroy(wr_page *page)
+{
+    wr_host_unreserve(page->storage, page->storage_bytes);
+    page->storage = NULL;
+    leave_record(page);
+}
+
+/* ---- residency ---- */
+
+/* Whole granules [first, end): they leave the books slot by slot; the common case, that all
+ * have passed or all have not, is counted in one go. */
+static void take_whole(wr_page *page, wr_books *books, const wr_moment *moment, uint32_t first,
+                       uint32_t end)
+{
+    const uint64_t *marks = page->marks;
+    uint64_t open = 0;
+    for (uint32_t g = first; g < end; g++) {
+        open += marks[g] >= moment->settled_below;
+    }
+    uint64_t granule_bytes = page->granule_bytes;
+    WR_SUB(books->age[0].whole, (end - first - open) * granule_bytes);
+    if (open == 0) {
+        return;
+    }
+    for (uint32_t g = first; g < end; g++) {
+        unsigned slot = wr_moment_slot(moment, marks[g]);
+        if (slot != 0) {
+            WR_SUB(books->age[slot].whole, granule_bytes);
+        }
+    }
+}
+
+/* The granules that [begin, end) covers wholly, as [first, last). */
+static void whole_granules(const wr_page *page, uint64_t begin, uint64_t end, uint32_t *first,
+                           uint32_t *last)
+{
+    uint64_t mask = page->granule_bytes - 1;
+    if (page->granule_shift == 63) {
+        *first = 0;
+        *last = end - begin == page->bytes;
+        return;
+    }
+    *first = (uint32_t)((begin - page->address + mask) >> page->granule_shift);
+    *last = (uint32_t)((end - page->address) >> page->granule_shift);
+}
+
+void wr_page_take_many(wr_page *page, wr_books *books, const wr_moment *moment, uint64_t begin,
+                       uint64_t bytes)
+{
+    uint64_t end = begin + bytes;
+    uint32_t first, last;
+    whole_granules(page, begin, end, &first, &last);
+    uint64_t head = wr_page_granule_address(page, first) - begin;
+    uint64_t tail = end - wr_page_granule_address(page, last);
+    if (head > 0) {
+        wr_page_take_part(page, books, moment, first - 1, head);
+    }
+    if (tail > 0) {
+        wr_page_take_part(page, books, moment, last, tail);
+    }
+    if (first < last) {
+        take_whole(page, books, moment, first, last);
+    }
+}
+
+void wr_page_give_many(wr_page *page, wr_books *books, const wr_moment *moment, uint64_t begin,
+                       uint64_t bytes)
+{
+    uint64_t end = begin + bytes;
+    uint32_t first, last;
+    whole_granules(page, begin, end, &first, &last);
+    uint64_t head = wr_page_granule_address(page, first) - begin;
+    uint64_t tail = end - wr_page_granule_address(page, last);
+    if (head > 0) {
+        wr_page_give_part(page, books, moment, first - 1, head);
+    }
+    if (tail > 0) {
+        wr_page_give_part(page, books, moment, last, tail);
+    }
+    if (first < last) {
+        uint64_t mark = moment->mark;
+        for (uint32_t g = first; g < last; g++) {
+            page->marks[g] = mark;
+        }
+        WR_ADD(books->age[wr_moment_slot(moment, mark)].whole,
+               (last - first) * page->granule_bytes);
+    }
+}
+
+/* ---- spans ---- */
+
+static struct wr_pool *owner_of(const wr_page *page, uint32_t granule)
+{
+    return atomic_load_explicit(&page->granules[granule].owner, memory_order_acquire);
+}
+
+void wr_page_replace(wr_page *page, wr_slice *slice, wr_slice *fresh)
+{
+    wr_slice_id id = wr_slice_id_of(fresh);
+    fresh->address = slice->address;
+    fresh->extent_bytes = slice->extent_bytes;
+    fresh->pool = slice->pool;
+    fresh->page = slice->page;
+    fresh->state = slice->state;
+    fresh->prev = slice->prev;
+    fresh->next = slice->next;
+    slice->state = WR_SLICE_STATE_OTHER;
+    if (slice->prev != 0) {
+        wr_slice_get(slice->prev)->next = id;
+    } else {
+        page->granules[wr_page_granule(page, slice->address)].first = id;
+    }
+    if (slice->next != 0) {
+        wr_slice_get(slice->next)->prev = id;
+    } else {
+        page->granules[wr_page_granule(page, wr_slice_end(slice) - 1)].last = id;
+    }
+}
+
+void wr_page_unlink(wr_page *page, wr_slice *slice)
+{
+    uint32_t first = wr_page_granule(page, slice->address);
+    uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
+    if (slice->prev != 0) {
+        wr_slice_get(slice->prev)->next = 0;
+        page->granules[first - 1].last = slice->prev;
+    }
+    if (slice->next != 0) {
+        wr_slice_get(slice->next)->prev = 0;
+        page->granules[last + 1].first = slice->next;
+    }
+    slice->prev = slice->next = 0;
+    page->granules[first].first = page->granules[last].last = wr_slice_id_of(slice);
+}
+
+void wr_page_link(wr_page *page, wr_slice *slice, struct wr_pool *owner)
+{
+    uint32_t first = wr_page_granule(page, slice->address);
+    uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
+    wr_slice_id id = wr_slice_id_of(slice);
+    for (uint32_t g = first; g <= last; g++) {
+        atomic_store_explicit(&page->granules[g].owner, owner, memory_order_release);
+    }
+    slice->pool = owner;
+    slice->prev = slice->next = 0;
+    page->granules[first].first = page->granules[last].last = id;
+    if (first > 0 && owner_of(page, first - 1) == owner) {
+        slice->prev = page->granules[first - 1].last;
+        wr_slice_get(slice->prev)->next = id;
+    }
+    if (last + 1 < page->granule_count && owner_of(page, last + 1) == owner) {
+        slice->next = page->granules[last + 1].first;
+        wr_slice_get(slice->next)->prev = id;
+    }
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Pages: address ranges in granules, and the arithmetic of who holds which part. No driver is
+ * called here.
+ *
+ * A page with granules is a device-wide range in which every granule has one owner: a stream's
+ * pool, or the bank's pool (unheld or bare ones). A run of granules of one owner is a span; its
+ * slices are linked, and nobody follows a link into another owner's span. A page without
+ * granules is one granule as large as itself.
+ *
+ *      granules   |    0    |    1    |    2    |    3    |    4    |
+ *      owner      |    A    |    A    |   bank  |    B    |    B    |
+ *      slices     [ held ][ free     ][  bare  ][ held ][   free   ]
+ *
+ * Guards: granule g's mark, free bytes and borders belong to its owner's lock. `owner` itself is
+ * written under the locks of both the old and the new owner, and read by either. */
+#ifndef WR_PAGE_PAGE_H
+#define WR_PAGE_PAGE_H
+
+#include "books.h"
+#include "slice.h"
+
+typedef struct wr_granule {
+    struct wr_pool *_Atomic owner;
+    uint64_t free_bytes; /* free bytes in it; meaningless while one held slice covers it all */
+    wr_slice_id first;   /* the slice at its start, if a span begins there */
+    wr_slice_id last;    /* the slice at its end, if a span ends there */
+} wr_granule;
+
+typedef struct wr_page {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t granule_bytes; /* = bytes for a whole page */
+    uint64_t *marks;        /* per granule: time of last release */
+    wr_granule *granules;
+    wr_granule single; /* storage for whole pages */
+    uint64_t single_mark;
+    uint32_t granule_count;
+    uint32_t granule_shift; /* 63 for a whole page */
+    uint32_t id;
+    uint32_t next_spare;
+    uint32_t touched; /* granules from here on have always been bare */
+    bool outdated; /* serves no new requests; goes back when empty */
+    bool passed_over; /* unheld when another page had to be asked for */
+    struct wr_page *next_outdated;
+    struct wr_page *next, *previous; /* whole pages of one class, guard: the bank's lock */
+    void *storage; /* the arrays of a page with granules */
+    uint64_t storage_bytes;
+} wr_page;
+
+/* Records of pages, like slices' never moved; handed out under a lock of their own. The base is
+ * constant once the first page exists. */
+extern wr_page *wr_page_base;
+
+static inline wr_page *wr_page_get(uint32_t id)
+{
+    return wr_page_base + id;
+}
+
+/* A page with granules (granule_bytes a power of two) or, with granule_bytes 0, a whole one.
+ * All granules belong to `owner`. NULL: no host memory. */
+wr_page *wr_page_create(uint64_t address, uint64_t bytes, uint64_t granule_bytes,
+                        struct wr_pool *owner);
+void wr_page_destroy(wr_page *page);
+
+static inline uint32_t wr_page_granule(const wr_page *page, uint64_t address)
+{
+    return (uint32_t)((address - page->address) >> page->granule_shift);
+}
+
+static inline uint64_t wr_page_granule_address(const wr_page *page, uint32_t granule)
+{
+    return page->address + granule * page->granule_bytes;
+}
+
+/* ---- residency: free bytes by granule, and the owner's books ---- */
+
+/* [begin, begin + bytes) stops being free. */
+void wr_page_take_many(wr_page *page, wr_books *books, const wr_moment *moment, uint64_t begin,
+                       uint64_t bytes);
+/* [begin, begin + bytes) becomes free now. */
+void wr_page_give_many(wr_page *page, wr_books *books, const wr_moment *moment, uint64_t begin,
+                       uint64_t bytes);
+
+/* A part of one granule that is not all of it. */
+static inline void wr_page_take_part(wr_page *page, wr_books *books, const wr_moment *moment,
+                                     uint32_t granule, uint64_t bytes)
+{
+    wr_granule *g = &page->granules[granule];
+    wr_free_bytes *age = &books->age[wr_moment_slot(moment, page->marks[granule])];
+    if (g->free_bytes == page->granule_bytes) {
+        WR_SUB(age->whole, page->granule_bytes);
+        WR_ADD(age->partial, page->granule_bytes - bytes);
+    } else {
+        WR_SUB(age->partial, bytes);
+    }
+    g->free_bytes -= bytes;
+}
+
+static inline void wr_page_give_part(wr_page *page, wr_books *books, const wr_moment *moment,
+                                     uint32_t granule, uint64_t bytes)
+{
+    wr_granule *g = &page->granules[granule];
+    unsigned before = wr_moment_slot(moment, page->marks[granule]);
+    unsigned now = wr_moment_slot(moment, moment->mark);
+    uint64_t free_bytes = g->free_bytes + bytes;
+    if (before != now) {
+        WR_SUB(books->age[before].partial, g->free_bytes);
+        WR_ADD(books->age[now].partial, g->free_bytes);
+    }
+    if (free_bytes == page->granule_bytes) {
+        WR_SUB(books->age[now].partial, g->free_bytes);
+        WR_ADD(books->age[now].whole, free_bytes);
+    } else {
+        WR_ADD(books->age[now].partial, bytes);
+    }
+    page->marks[granule] = moment->mark;
+    g->free_bytes = free_bytes;
+}
+
+static inline bool wr_page_is_part(const wr_page *page, uint64_t begin, uint64_t bytes)
+{
+    return wr_page_granule(page, begin) == wr_page_granule(page, begin + bytes - 1) &&
+           bytes != page->granule_bytes;
+}
+
+static inline void wr_page_take(wr_page *page, wr_books *books, const wr_moment *moment,
+                                uint64_t begin, uint64_t bytes)
+{
+    if (wr_page_is_part(page, begin, bytes)) {
+        wr_page_take_part(page, books, moment, wr_page_granule(page, begin), bytes);
+    } else {
+        wr_page_take_many(page, books, moment, begin, bytes);
+    }
+}
+
+static inline void wr_page_give(wr_page *page, wr_books *books, const wr_moment *moment,
+                                uint64_t begin, uint64_t bytes)
+{
+    if (wr_page_is_part(page, begin, bytes)) {
+        wr_page_give_part(page, books, moment, wr_page_granule(page, begin), bytes);
+    } else {
+        wr_page_give_many(page, books, moment, begin, bytes);
+    }
+}
+
+/* ---- tiling ---- */
+
+/* Cuts `slice` so that it ends at `end`; `rest`, a spare, becomes the slice behind it with the
+ * same state, page and pool. */
+static inline void wr_page_split(wr_page *page, wr_slice *slice, uint64_t end, wr_slice *rest)
+{
+    rest->address = end;
+    rest->extent_bytes = wr_slice_end(slice) - end;
+    rest->pool = slice->pool;
+    rest->page = slice->page;
+    rest->state = slice->state;
+    rest->prev = wr_slice_id_of(slice);
+    rest->next = slice->next;
+    slice->extent_bytes = end - slice->address;
+    wr_slice_id rest_id = wr_slice_id_of(rest);
+    if (slice->next != 0) {
+        wr_slice_get(slice->next)->prev = rest_id;
+    } else {
+        page->granules[wr_page_granule(page, wr_slice_end(rest) - 1)].last = rest_id;
+    }
+    slice->next = rest_id;
+}
+
+/* Joins `slice` with the slice behind it, whose record becomes spare (the caller's to push). */
+static inline wr_slice *wr_page_join(wr_page *page, wr_slice *slice)
+{
+    wr_slice *rest = wr_slice_get(slice->next);
+    slice->extent_bytes += rest->extent_bytes;
+    slice->next = rest->next;
+    if (rest->next != 0) {
+        wr_slice_get(rest->next)->prev = wr_slice_id_of(slice);
+    } else {
+        page->granules[wr_page_granule(page, wr_slice_end(slice) - 1)].last =
+            wr_slice_id_of(slice);
+    }
+    return rest;
+}
+
+/* Puts `fresh`, a spare, in the place of `slice`, whose record is not used again. */
+void wr_page_replace(wr_page *page, wr_slice *slice, wr_slice *fresh);
+
+/* Takes a slice of whole granules out of its span: its neighbours' spans end beside it. */
+void wr_page_unlink(wr_page *page, wr_slice *slice);
+
+/* Puts a slice of whole granules into the spans of `owner`, linked with what lies beside it. */
+void wr_page_link(wr_page *page, wr_slice *slice, struct wr_pool *owner);
+
+/* Walks the spans of all granules that `owner` owns and checks tiling and free bytes; adds to
+ * `totals` what it finds by state. NULL when all is well, else what is wrong (static text). */
+const char *wr_page_walk(const wr_page *page, const struct wr_pool *owner,
+                         const wr_moment *moment, wr_totals *totals);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* A pool: the slices of one size group that one owner (a stream, or the bank) has, and the index
+ * of the free ones. A pool never calls the driver; what it lacks the manager brings.
+ *
+ * Kinds differ in three flags of their layout. Plain pools (arena, sliced, adaptive) cut slices
+ * from free runs, best fit, and merge them on release. `whole` pools (exclusive) hand out whole
+ * pages. `exact` pools (persistent) reuse a released slice for an equal size only; with granules
+ * such slices are kept aside, unmerged, until they are flushed.
+ *
+ * Guard: the owner's lock. */
+#ifndef WR_POOL_POOL_H
+#define WR_POOL_POOL_H
+
+#include "index.h"
+
+#include "page/page.h"
+
+#include <weir/report.h>
+
+/* What a pool is for; part of a preset. Constant while the device is open. */
+typedef struct wr_layout {
+    weir_pool_kind kind;
+    char name[32];
+    uint64_t min_bytes, max_bytes; /* extents served */
+    uint64_t page_bytes;           /* of new pages; 0: to demand */
+    bool granular;                 /* spans of a device-wide range; else whole pages */
+    bool whole;                    /* one slice per page */
+    bool exact;                    /* reuse by equal size only */
+    uint32_t slack_shift;          /* whole: a page may be larger by 1/2^n; 0: by any */
+} wr_layout;
+
+typedef struct wr_pool {
+    wr_books books;
+    wr_index *index; /* free slices; NULL until first needed */
+    wr_index *kept;  /* exact pools with granules: released slices, unmerged */
+    const wr_layout *layout;
+    const wr_moment *moment;
+    wr_slab_cache *cache;
+    struct wr_manager *manager; /* NULL: the bank's */
+    uint32_t number;            /* its place in the preset */
+    uint64_t demand_bytes;      /* page size now (adaptive), or decaying request size */
+    wr_page *outdated;          /* pages that serve no new requests, by next_outdated */
+} wr_pool;
+
+/* The most spare records that one call below takes. */
+#define WR_POOL_SPARES 4u
+
+/* Allocates the indexes if they are not there yet; false: no host memory. */
+bool wr_pool_open(wr_pool *pool);
+void wr_pool_close(wr_pool *pool);
+
+/* A held slice of at least `extent_bytes` (a multiple of the unit) cut from what the pool has,
+ * or NULL. The cache has spares and the pool is open. */
+wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes);
+/* The same with an address that is a multiple of `alignment_bytes`. */
+wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
+                                      uint64_t alignment_bytes);
+
+/* Makes a held or limbo slice free. Cannot fail. */
+void wr_pool_release(wr_pool *pool, wr_slice *slice);
+
+/* Kept slices that were released before tick `older` (all: UINT64_MAX) become ordinary free
+ * ones. */
+void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age);
+
+/* Cuts [begin, end), whole granules, out of a free slice in the index: an unlinked slice in
+ * transit, in nobody's books. Takes two spares. */
+wr_slice *wr_pool_cut(wr_pool *pool, wr_slice *slice, uint64_t begin, uint64_t end);
+
+/* Takes over a slice of whole granules that is in transit and backed: it becomes a free slice of
+ * the pool, with nothing left to wait for. */
+void wr_pool_adopt(wr_pool *pool, wr_slice *slice);
+
+/* Merges a slice that has just become free (or bare) with neighbours of its state and puts it
+ * into `index`, which holds that state's slices of this owner; NULL: they are in none. Records
+ * that become spare go to `cache`. */
+wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page, wr_slice *slice);
+
+/* A page of this pool serves no new requests from now on: its free slices leave the index. */
+void wr_pool_outdate(wr_pool *pool, wr_page *page);
+/* Undoes the listing of an outdated page that is about to go. */
+void wr_pool_forget_outdated(wr_pool *pool, wr_page *page);
+
+/* Makes a slice that is in transit, backed and linked in the pool's span a free one again. */
+static inline void wr_pool_settle(wr_pool *pool, wr_page *page, wr_slice *slice)
+{
+    slice->state = WR_SLICE_STATE_FREE;
+    wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
+}
+
+/* Checks the index against itself; the pages are walked apart. NULL or what is wrong. */
+const char *wr_pool_walk(const wr_pool *pool);
+
+static inline bool wr_layout_accepts(const wr_layout *layout, uint64_t extent_bytes)
+{
+    return extent_bytes >= layout->min_bytes && extent_bytes <= layout->max_bytes;
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* weir_device_check: all walkers, all sums. */
+#include "device.h"
+
+#include "base/result.h"
+
+static weir_result wrong(const char *where, const char *what)
+{
+    return wr_error(WEIR_INVALID, "check: %s: %s", where, what);
+}
+
+static weir_result check_reserved(weir_device *device)
+{
+    weir_usage usage = {0};
+    WR_TRY(weir_device_memory_usage(device, &usage));
+    wr_lock_take(&device->bank.lock);
+    uint64_t reserved = WR_OWN(device->bank.reserved);
+    wr_lock_leave(&device->bank.lock);
+    if (usage.peak_in_use_bytes < usage.in_use_bytes ||
+        usage.peak_reserved_bytes < usage.reserved_bytes) {
+        return wrong("device", "a peak is below its value");
+    }
+    /* Only when nothing else is at work are the two readings of one moment. */
+    return reserved == usage.reserved_bytes
+               ? WEIR_OK
+               : wr_error(WEIR_INVALID, "check: reserved is %llu, its parts add up to %llu",
+                          (unsigned long long)reserved,
+                          (unsigned long long)usage.reserved_bytes);
+}
+
+weir_result weir_device_check(weir_device *device)
+{
+    if (device == NULL) {
+        return wr_error(WEIR_INVALID, "weir_device_check: the device is NULL");
+    }
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(&device->bank, &slot)) != NULL) {
+        wr_manager_lock(manager);
+        const char *what = wr_manager_walk(manager);
+        char name[WR_NAME_BYTES];
+        __builtin_memcpy(name, manager->name, sizeof name);
+        wr_manager_unlock(manager);
+        wr_manager_unpin(manager);
+        if (what != NULL) {
+            return wrong(name, what);
+        }
+    }
+    const char *what = wr_bank_walk(&device->bank);
+    return what != NULL ? wrong("bank", what) : check_reserved(device);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Device and stream objects behind the public API. */
+#ifndef WR_STREAM_DEVICE_H
+#define WR_STREAM_DEVICE_H
+
+#include "manager/manager.h"
+
+#include <weir/report.h>
+
+#include <pthread.h>
+
+#define WR_HOOK_MAX 8u
+
+/* The idle reclaimer's thread (reclaimer.c). */
+typedef struct wr_reclaimer {
+    pthread_mutex_t mutex;
+    pthread_cond_t wanted;
+    pthread_t thread;
+    bool started; /* guard: mutex */
+    bool stop;    /* guard: mutex */
+    bool enabled; /* constant: a thread may be started */
+} wr_reclaimer;
+
+typedef struct wr_hook {
+    weir_stream_hook hook;
+    bool running; /* guard: the stream's hooks_mutex */
+    pthread_t runner;
+} wr_hook;
+
+struct weir_stream {
+    wr_manager manager; /* first: the manager is the stream */
+    weir_device *device;
+    bool adopted;
+    bool is_default;
+    weir_stream *next; /* in device->streams, guard: device->lock */
+    pthread_mutex_t hooks_mutex;
+    pthread_cond_t hooks_idle;
+    wr_hook hooks[WR_HOOK_MAX];
+    uint32_t hook_count;
+};
+
+struct weir_device {
+    wr_bank bank; /* first: the bank is the device */
+    char name[64];
+    char preset[WR_NAME_BYTES];
+    wr_lock lock; /* streams; never held together with another lock but the roster's */
+    weir_stream *streams; /* all, the ended ones too */
+    weir_stream *default_stream;
+    wr_lock reap_lock; /* one reaper at a time */
+    wr_reclaimer reclaimer;
+};
+
+static inline weir_stream *wr_stream_of(wr_manager *manager)
+{
+    return (weir_stream *)(void *)manager;
+}
+
+/* stream.c */
+weir_result wr_stream_open(weir_device *device, const weir_stream_desc *desc,
+                           weir_stream **stream);
+/* Ends a stream whatever it holds, waiting for its work; used by close and abandon. */
+void wr_stream_end(weir_stream *stream);
+/* Frees ended streams whose memory has all gone to the bank. */
+void wr_stream_reap(weir_device *device);
+
+/* hooks.c */
+typedef void (*wr_hook_call)(const weir_stream_hook *hook, weir_stream *stream);
+void wr_hooks_run(weir_stream *stream, wr_hook_call call);
+void wr_hooks_before_cleanup(weir_device *device);
+
+/* reclaimer.c */
+void wr_reclaimer_init(weir_device *device, bool enabled);
+void wr_reclaimer_finish(weir_device *device);
+
+/* holders.c: "weights 64.0 MiB in 1 buffer, ..." appended to the last error. */
+void wr_holders_append(wr_bank *bank);
+/* Makes every live buffer of a manager a stale handle and its bytes free. */
+void wr_holders_evict(wr_manager *manager);
+
+/* survey.c: who pins what, the largest first, for cleanup's outcome and reports. */
+void wr_survey_pinning(wr_bank *bank, weir_pinning *pinning, size_t capacity);
+
+/* usage.c: the books of each pool, one snapshot. */
+void wr_usage_pools(weir_device *device, wr_totals pools[WR_POOL_MAX]);
+
+/* tag.c: the tag of the calling thread on this device; 0 none. */
+uint16_t wr_tag_current(wr_bank *bank);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* The costly report: walks all slices and asks the system. */
+#include "device.h"
+
+#include "base/memory.h"
+#include "base/result.h"
+#include "manager/tags.h"
+#include "manager/waits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- who pins ---- */
+
+typedef struct pin_survey {
+    const wr_moment *moment;
+    const wr_bank *bank;
+    weir_pinning *pinning;
+    size_t capacity;
+} pin_survey;
+
+/* Free bytes that the granule cannot give back because somebody holds a part of it. */
+static uint64_t pinned_in(const pin_survey *survey, const wr_page *page, uint32_t granule)
+{
+    uint64_t free_bytes = page->granules[granule].free_bytes;
+    bool passed = wr_moment_slot(survey->moment, page->marks[granule]) == 0;
+    return passed && free_bytes < page->granule_bytes ? free_bytes : 0;
+}
+
+static uint64_t pinned_by(const pin_survey *survey, const wr_page *page, const wr_slice *slice)
+{
+    uint32_t first = wr_page_granule(page, slice->address);
+    uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
+    bool covers_first = slice->address == wr_page_granule_address(page, first) &&
+                        slice->extent_bytes >= page->granule_bytes;
+    bool covers_last = wr_slice_end(slice) ==
+                           wr_page_granule_address(page, last) + page->granule_bytes &&
+                       slice->extent_bytes >= page->granule_bytes;
+    uint64_t bytes = covers_first ? 0 : pinned_in(survey, page, first);
+    return last == first || covers_last ? bytes : bytes + pinned_in(survey, page, last);
+}
+
+static void insert_pinning(pin_survey *survey, const weir_pinning *pinning)
+{
+    size_t at = survey->capacity;
+    while (at > 0 && survey->pinning[at - 1].pinned_bytes < pinning->pinned_bytes) {
+        if (at < survey->capacity) {
+            survey->pinning[at] = survey->pinning[at - 1];
+        }
+        at--;
+    }
+    if (at < survey->capacity) {
+        survey->pinning[at] = *pinning;
+    }
+}
+
+static void visit_pinning(void *context, wr_page *page, wr_slice *slice)
+{
+    pin_survey *survey = context;
+    if (slice->state != WR_SLICE_STATE_HELD) {
+        return;
+    }
+    weir_pinning pinning = {.pinned_bytes = pinned_by(survey, page, slice),
+                            .buffer_bytes = slice->held.requested_bytes};
+    if (pinning.pinned_bytes == 0) {
+        return;
+    }
+    uint64_t word = atomic_load(&slice->word);
+    pinning.buffer = (weir_buffer){wr_slice_id_of(slice), wr_word_generation(word)};
+    memcpy(pinning.tag, survey->bank->tag_names[slice->tag], sizeof pinning.tag);
+    insert_pinning(survey, &pinning);
+}
+
+/* Visits all slices of all managers (and, if asked, of the bank). */
+static void visit_all(wr_bank *bank, wr_slice_visitor visit, void *context,
+                      const wr_moment **moment)
+{
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        wr_manager_lock(manager);
+        wr_lock_take(&bank->lock);
+        *moment = &manager->moment;
+        for (uint32_t i = 0; i < bank->class_count; i++) {
+            wr_pool_visit(bank, &manager->pools[i], visit, context);
+        }
+        wr_lock_leave(&bank->lock);
+        wr_manager_unlock(manager);
+        wr_manager_unpin(manager);
+    }
+}
+
+void wr_survey_pinning(wr_bank *bank, weir_pinning *pinning, size_t capacity)
+{
+    pin_survey survey = {.bank = bank, .pinning = pinning, .capacity = capacity};
+    memset(pinning, 0, capacity * sizeof *pinning);
+    visit_all(bank, visit_pinning, &survey, &survey.moment);
+}
+
+/* ---- who is waited for ---- */
+
+static void insert_waiting(weir_waiting waiting[8], const char *name, uint64_t bytes)
+{
+    size_t at = 8;
+    while (at > 0 && waiting[at - 1].bytes < bytes) {
+        if (at < 8) {
+            waiting[at] = waiting[at - 1];
+        }
+        at--;
+    }
+    if (at < 8) {
+        snprintf(waiting[at].name, sizeof waiting[at].name, "stream %s", name);
+        waiting[at].bytes = bytes;
+    }
+}
+
+static weir_result survey_waiting(wr_bank *bank, weir_waiting waiting[8])
+{
+    uint32_t slots = bank->roster_count, slot = 0;
+    uint64_t *bytes = wr_host_alloc((slots + 1u) * sizeof *bytes);
+    if (bytes == NULL) {
+        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "memory report: no host memory");
+    }
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        wr_manager_lock(manager);
+        wr_waits_count(manager, bytes, slots);
+        wr_manager_unlock(manager);
+        wr_manager_unpin(manager);
+    }
+    wr_lock_take(&bank->roster_lock);
+    for (uint32_t i = 0; i < bank->roster_count && i < slots; i++) {
+        if (bytes[i] > 0) {
+            insert_waiting(waiting, bank->roster[i] == NULL ? "ended" : bank->roster[i]->name,
+                           bytes[i]);
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+    wr_host_free(bytes);
+    return WEIR_OK;
+}
+
+/* ---- what is backed but untouched ---- */
+
+typedef struct touch_survey {
+    wr_bank *bank;
+    uint64_t begin, end; /* the run of backed slices so far */
+    uint64_t untouched;
+} touch_survey;
+
+static void flush_touch(touch_survey *survey)
+{
+    uint64_t bytes = 0;
+    wr_bank *bank = survey->bank;
+    if (survey->end > survey->begin &&
+        bank->table->untouched(bank->driver, survey->begin, survey->end - survey->begin,
+                               &bytes) == WEIR_OK) {
+        survey->untouched += bytes;
+    }
+    survey->begin = survey->end = 0;
+}
+
+static void visit_touch(void *context, wr_page *page, wr_slice *slice)
+{
+    (void)page;
+    touch_survey *survey = context;
+    if (slice->state == WR_SLICE_STATE_BARE) {
+        return;
+    }
+    if (slice->address != survey->end) {
+        flush_touch(survey);
+        survey->begin = slice->address;
+    }
+    survey->end = wr_slice_end(slice);
+}
+
+static uint64_t survey_untouched(wr_bank *bank)
+{
+    touch_survey survey = {.bank = bank};
+    const wr_moment *moment;
+    if (bank->table->untouched == NULL) {
+        return 0;
+    }
+    visit_all(bank, visit_touch, &survey, &moment);
+    wr_lock_take(&bank->lock);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        wr_pool_visit(bank, &bank->classes[i].bank, visit_touch, &survey);
+    }
+    wr_lock_leave(&bank->lock);
+    flush_touch(&survey);
+    return survey.untouched;
+}
+
+/* ---- the report ---- */
+
+static void fill_system(wr_bank *bank, weir_device_report *report)
+{
+    weir_memory_info info = {WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES};
+    if (bank->table->memory_info == NULL ||
+        bank->table->memory_info(bank->driver, &info) != WEIR_OK) {
+        info = (weir_memory_info){WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES};
+    }
+    report->capacity_bytes = bank->properties.capacity_bytes;
+    report->context_bytes = bank->properties.context_bytes;
+    report->footprint_bytes = info.footprint_bytes;
+    report->others_bytes = info.others_bytes;
+    report->overhead_bytes = WEIR_UNKNOWN_BYTES;
+    if (info.footprint_bytes != WEIR_UNKNOWN_BYTES) {
+        uint64_t ours = report->usage.reserved_bytes - report->untouched_bytes +
+                        report->usage.driver_deferred_bytes;
+        int64_t overhead = (int64_t)(info.footprint_bytes - ours);
+        report->overhead_bytes = overhead < 0 ? 0 : (uint64_t)overhead;
+        report->unattributed_bytes = overhead - (int64_t)report->context_bytes;
+    }
+}
+
+static void raise(uint64_t *largest, const wr_pool *pool)
+{
+    uint64_t hole = pool->index == NULL ? 0 : wr_index_largest(pool->index);
+    *largest = hole > *largest ? hole : *largest;
+}
+
+static uint64_t largest_hole(wr_bank *bank)
+{
+    uint64_t largest = 0;
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        wr_manager_lock(manager);
+        for (uint32_t i = 0; i < bank->class_count; i++) {
+            raise(&largest, &manager->pools[i]);
+        }
+        wr_manager_unlock(manager);
+        wr_manager_unpin(manager);
+    }
+    wr_lock_take(&bank->lock);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        raise(&largest, &bank->classes[i].bank);
+    }
+    wr_lock_leave(&bank->lock);
+    return largest;
+}
+
+static void fill_pool(const wr_bank *bank, uint32_t number, const wr_totals *totals,
+                      weir_pool_report *pool)
+{
+    const wr_class *class = &bank->classes[number];
+    const wr_layout *layout = &class->layout;
+    pool->kind = layout->kind;
+    memcpy(pool->name, layout->name, sizeof pool->name);
+    pool->min_slice_bytes = layout->min_bytes;
+    if (number > 0 && layout->min_bytes == 0 && !layout->exact &&
+        bank->classes[number - 1].layout.max_bytes != UINT64_MAX) {
+        pool->min_slice_bytes = bank->classes[number - 1].layout.max_bytes + WR_UNIT_BYTES;
+    }
+    pool->max_slice_bytes = layout->max_bytes;
+    pool->page_bytes = layout->page_bytes;
+    pool->granule_bytes = layout->granular ? bank->granule_bytes : 0;
+    pool->pages = WR_GET(class->pages);
+    pool->pages_peak = WR_GET(class->pages_peak);
+    pool->largest_alloc_bytes = totals->largest;
+    pool->live_count = totals->live;
+    pool->in_use_bytes = totals->in_use;
+    pool->padding_bytes = totals->padding;
+    pool->deferred_bytes = totals->deferred;
+    pool->releasable_bytes = totals->releasable;
+    pool->pinned_bytes = totals->pinned;
+    pool->reserved_bytes = wr_totals_reserved(totals);
+}
+
+weir_result weir_device_memory_report(weir_device *device, weir_device_report *report)
+{
+    if (device == NULL || report == NULL ||
+        (report->size != 0 && report->size != sizeof *report)) {
+        return wr_error(WEIR_INVALID,
+                        "memory report: an argument is NULL, or the report of another size");
+    }
+    wr_bank *bank = &device->bank;
+    weir_device_report fresh = {.size = report->size};
+    WR_TRY(survey_waiting(bank, fresh.waiting));
+    WR_TRY(weir_device_memory_usage(device, &fresh.usage));
+    fresh.untouched_bytes = survey_untouched(bank);
+    fill_system(bank, &fresh);
+    fresh.largest_hole_bytes = largest_hole(bank);
+    wr_totals pools[WR_POOL_MAX];
+    wr_usage_pools(device, pools);
+    fresh.pool_count = bank->class_count;
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        fill_pool(bank, i, &pools[i], &fresh.pools[i]);
+    }
+    wr_tags_list(bank, fresh.holders, sizeof fresh.holders / sizeof *fresh.holders);
+    wr_survey_pinning(bank, fresh.pinning, sizeof fresh.pinning / sizeof *fresh.pinning);
+    *report = fresh;
+    return WEIR_OK;
+}

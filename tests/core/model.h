@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* A naive reference model of a device: arrays of what must be live, beside the real thing
+ * on the sim driver. model_step() makes one chosen call on both and compares everything
+ * that can be known: sums, in_use and padding to the byte, tags, streams, peaks, the
+ * driver's ledger, overlap of live buffers, and that no bytes are handed out which queued
+ * work may still use.
+ *
+ * The model shares no code with the core and sees only public headers. Choices come from
+ * a random number generator or from bytes (a fuzzer's). */
+#ifndef TESTS_CORE_MODEL_H
+#define TESTS_CORE_MODEL_H
+
+#include <stdbool.h>
+#include <weir/weir.h>
+
+#define MODEL_STREAMS 5
+#define MODEL_LIVE 224
+#define MODEL_TAGS 6
+#define MODEL_STALE 32
+#define MODEL_DROPPED 256
+
+/* Where choices come from. */
+typedef struct choices {
+    uint64_t state; /* of the generator, if data is NULL */
+    const uint8_t *data;
+    size_t size, at;
+} choices;
+
+/* A number in [0, bound). */
+uint64_t choose(choices *from, uint64_t bound);
+bool choices_left(const choices *from);
+
+typedef struct model_buffer {
+    weir_buffer handle;
+    uint64_t address, bytes, extent;
+    uint32_t references;
+    unsigned stream, tag;
+    unsigned used_on; /* a bit per stream */
+    bool persistent;
+} model_buffer;
+
+/* The bytes of a released buffer, until the work that may use them has completed. */
+typedef struct model_dropped {
+    uint64_t address, extent;
+    unsigned stream;
+    uint64_t waits_for[MODEL_STREAMS]; /* number of the work there; 0: none */
+} model_dropped;
+
+typedef struct model_stream {
+    weir_stream *handle;   /* NULL: not open */
+    uint64_t queued, done; /* numbers of work */
+    uint64_t
+        reach[MODEL_STREAMS]; /* work of other streams that its queued work waits for */
+    uint64_t in_use_bytes, live_count;
+} model_stream;
+
+typedef struct model_tag {
+    uint64_t in_use_bytes, peak_bytes, live_count;
+} model_tag;
+
+typedef struct model_desc {
+    const char *preset;
+    uint64_t granule_bytes; /* 0: pages whole */
+    bool no_wait, trust_uses;
+    uint64_t keep_bytes;
+    uint64_t walk_every; /* weir_device_check after so many steps; 0: never */
+    uint64_t seed;       /* printed on failure */
+    void (*failed)(const char *text); /* does not return */
+} model_desc;
+
+typedef struct model {
+    model_desc desc;
+    choices *from;
+    weir_device *device;
+    weir_driver *sim;
+    uint64_t room_bytes;    /* capacity less context */
+    uint64_t granule_bytes; /* as the preset uses it */
+    uint64_t alignment_bytes;
+
+    model_stream streams[MODEL_STREAMS]; /* 0 is the default one */
+    model_buffer live[MODEL_LIVE];
+    unsigned live_count;
+    model_dropped dropped[MODEL_DROPPED];
+    unsigned dropped_count;
+    weir_buffer stale[MODEL_STALE];
+    uint64_t stale_count;
+
+    model_tag tags[MODEL_TAGS];
+    unsigned tag_stack[4], tag_depth;
+    uint64_t in_use_bytes, padding_bytes, peak_in_use_bytes;
+    uint64_t allocations, releases, ooms, limits;
+    uint64_t limit_bytes;
+    uint64_t host_waits; /* of the ledger, when last looked at */
+    bool armed;          /* a driver failure may be waiting */
+
+    weir_usage usage; /* after the last step */
+    uint64_t steps;
+    char doing[160]; /* the current step in words */
+} model;
+
+/* The model is a caller's static object; it is cleared first. */
+void model_open(model *m, const model_desc *desc, choices *from);
+/* One call, chosen, and all checks. */
+void model_step(model *m);
+/* Releases everything, finishes all work, expects `reserved` to fall to 0, and closes. */
+void model_close(model *m);
+
+/* ---- between model.c (books) and steps.c (calls) ---- */
+
+void model_fail(const model *m, const char *condition, const char *format, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
+#define MODEL_CHECK(m, condition, ...)                                                   \
+    ((condition) ? (void)0 : model_fail(m, #condition, __VA_ARGS__))
+
+const char *model_tag_name(unsigned tag);
+/* Takes a new buffer into the books; its bytes must be nobody else's. */
+void model_add(model *m, const model_buffer *added);
+/* Its last reference went. */
+void model_remove(model *m, unsigned index);
+/* Granules (or whole sizes of persistent buffers) that live buffers touch. 0 without
+ * granules. */
+uint64_t model_held_bytes(const model *m);
+bool model_has_persistent(const model *m);
+/* `stream` waits on the device for all that is queued on `awaited`. */
+void model_stream_waits(model *m, unsigned stream, unsigned awaited);
+/* All its queued work is complete, and so is what that waited for. */
+void model_stream_finished(model *m, unsigned stream);
+/* The stream is gone: what waited for it cannot be followed any more. */
+void model_stream_gone(model *m, unsigned stream);
+/* Reads the usage and compares everything. */
+void model_compare(model *m);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/kernels.h"
+#include "kernel/philox.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    COUNT = 20000, /* not a multiple of a block */
+};
+
+static float whole[COUNT];
+static float parts[COUNT + 64];
+
+static void run(const weir_kernel *kernel, float *output, float first, float second,
+                uint64_t begin, uint64_t end)
+{
+    wr_random_arguments arguments = {
+        .output = (uintptr_t)output, .seed = 42, .first = first, .second = second};
+    kernel->host(&arguments, begin, end);
+}
+
+static void random__does_not_depend_on_how_a_launch_is_cut(void **state)
+{
+    (void)state;
+    const weir_kernel *kernels[] = {&wr_kernel_uniform, &wr_kernel_normal};
+    for (int k = 0; k < 2; k++) {
+        memset(parts, 0, sizeof parts);
+        run(kernels[k], whole, 0.0F, 1.0F, 0, COUNT);
+        run(kernels[k], parts, 0.0F, 1.0F, 8192, COUNT);
+        run(kernels[k], parts, 0.0F, 1.0F, 0, 4096);
+        run(kernels[k], parts, 0.0F, 1.0F, 4096, 8192);
+        assert_memory_equal(whole, parts, sizeof whole);
+    }
+}
+
+static void random__writes_nothing_past_the_end(void **state)
+{
+    (void)state;
+    memset(parts, 0, sizeof parts);
+    run(&wr_kernel_uniform, parts, 1.0F, 2.0F, 0, 4097);
+    assert_true(parts[4096] >= 1.0F);
+    for (size_t i = 4097; i < 4097 + 64; i++) {
+        assert_true(parts[i] == 0.0F);
+    }
+}
+
+static void uniform__is_the_top_24_bits_of_the_elements_word(void **state)
+{
+    (void)state;
+    run(&wr_kernel_uniform, whole, 0.0F, 1.0F, 0, COUNT);
+    uint32_t words[4][WR_PHILOX_LANES];
+    wr_philox_fill(words, 0, 42);
+    for (int i = 0; i < 64; i++) {
+        float unit = (float)(words[i % 4][i / 4] >> 8) / 16777216.0F;
+        assert_true(whole[i] == unit);
+    }
+}
+
+static void uniform__never_reaches_its_upper_bound(void **state)
+{
+    (void)state;
+    float high = nextafterf(nextafterf(1.0F, 2.0F), 2.0F); /* two values in [1, high) */
+    run(&wr_kernel_uniform, whole, 1.0F, high, 0, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(whole[i] >= 1.0F && whole[i] < high);
+    }
+}
+
+static void normal__follows_box_and_muller_to_float_precision(void **state)
+{
+    (void)state;
+    run(&wr_kernel_normal, whole, 0.0F, 1.0F, 0, COUNT);
+    for (int block = 0; block < COUNT / 64; block++) {
+        uint32_t words[4][WR_PHILOX_LANES];
+        wr_philox_fill(words, (uint64_t)block * WR_PHILOX_LANES, 42);
+        for (int i = 0; i < 64; i += 2) {
+            int lane = i / 4;
+            double unit = ldexp((double)words[i % 4][lane], -32) + ldexp(1.0, -33);
+            double turn = ldexp((double)(words[i % 4 + 1][lane] >> 8), -24);
+            double radius = sqrt(-2.0 * log(unit));
+            double angle = 6.283185307179586 * turn;
+            assert_true(fabs(whole[block * 64 + i] - radius * cos(angle)) < 4e-6);
+            assert_true(fabs(whole[block * 64 + i + 1] - radius * sin(angle)) < 4e-6);
+        }
+    }
+}
+
+/* Bits, not values near them: what a change of compiler, flags or processor must not
+ * move. */
+static void random__keeps_its_bits(void **state)
+{
+    (void)state;
+    uint64_t sums[2] = {0};
+    const weir_kernel *kernels[] = {&wr_kernel_uniform, &wr_kernel_normal};
+    for (int k = 0; k < 2; k++) {
+        run(kernels[k], whole, -1.0F, 3.0F, 0, COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            uint32_t bits;
+            memcpy(&bits, &whole[i], sizeof bits);
+            sums[k] = (sums[k] ^ bits) * UINT64_C(0x100000001B3);
+        }
+    }
+    assert_int_equal(sums[0], UINT64_C(0x9289b1d24858febe));
+    assert_int_equal(sums[1], UINT64_C(0x1b83c362dfbafdc6));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random__does_not_depend_on_how_a_launch_is_cut),
+        cmocka_unit_test(random__writes_nothing_past_the_end),
+        cmocka_unit_test(uniform__is_the_top_24_bits_of_the_elements_word),
+        cmocka_unit_test(uniform__never_reaches_its_upper_bound),
+        cmocka_unit_test(normal__follows_box_and_muller_to_float_precision),
+        cmocka_unit_test(random__keeps_its_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
