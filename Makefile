@@ -4,11 +4,14 @@
 #   make demo       the reference experiment on the host driver
 #   make test       everything that must pass before a change goes in
 #   make soak       the same tests for hours, the fuzzers ten minutes each
-#   make bench      the benchmarks        make coverage  lines and branches that tests reach
-#   make format     lays out the C files  make lint      clang-tidy
+#   make bench      the benchmarks
+#   make coverage   lines and branches of the memory core that the tests reach
+#   make format     lays out the C files, and renews what the READMEs quote of them
+#   make lint       clang-tidy
 #   make bless      writes golden files anew from what the command prints now
 #   make install    to PREFIX (/usr/local), below DESTDIR if that is set
-#   make setup      only installs what `make test` needs        make clean
+#   make setup      only installs what `make test` needs
+#   make clean      removes build/
 
 SHELL = /bin/bash
 JOBS ?= $(shell nproc)
@@ -70,6 +73,7 @@ coverage: build
 format:
 	@tools/setup lint
 	tools/format
+	tools/quote README.md README.zh-CN.md
 
 lint: build
 	@tools/setup lint

@@ -64,7 +64,7 @@ static void print_growth(uint64_t operations)
     enum { LIVE = 10000, PARTS = 100 };
     uint64_t random = 7, most[2] = {0, 0};
     weir_buffer *live = wr_bench_memory(LIVE, sizeof *live);
-    weir_device *device = wr_bench_sim_open(UINT64_C(192) << 30);
+    weir_device *device = wr_bench_sim_open(UINT64_C(192) << 30, false);
     weir_stream **streams = wr_bench_streams(device, STREAM_COUNT);
     fill(streams, live, LIVE, &random);
     for (unsigned part = 0; part < PARTS; part++) {
@@ -83,7 +83,7 @@ static void print_overhead(uint64_t count)
     uint64_t random = 7;
     weir_buffer *live = wr_bench_memory(count, sizeof *live);
     uint64_t before = resident_bytes();
-    weir_device *device = wr_bench_sim_open(UINT64_C(192) << 30);
+    weir_device *device = wr_bench_sim_open(UINT64_C(192) << 30, false);
     weir_stream **streams = wr_bench_streams(device, STREAM_COUNT);
     fill(streams, live, count, &random);
     churn(streams, live, count, 4 * count, &random);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* How well one fixed arena is filled.
  *
- *     bench_packing ARENA_BYTES LIVE_BYTES LARGEST_BYTES REQUESTS SEED
+ *     bench_packing granules|page ARENA_BYTES LIVE_BYTES LARGEST_BYTES REQUESTS SEED
  *
- * The device has ARENA_BYTES and all of them are committed before. Requests are
- * log-uniform from 256 B to LARGEST_BYTES. Before each one, live buffers are freed at
- * random until it and the rest make at most LIVE_BYTES. Prints how many requests failed,
- * of how many, after the first filling. */
+ * The device has ARENA_BYTES and all of them are committed before, as granules, which can
+ * move, or as one page, which cannot. Requests are log-uniform from 256 B to
+ * LARGEST_BYTES. Before each one, live buffers are freed at random until it and the rest
+ * make at most LIVE_BYTES. Prints how many requests failed, of how many, after the first
+ * filling. */
 #include "sim.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct live_set {
     weir_buffer *buffers;
@@ -53,16 +55,16 @@ static void commit_all(weir_device *device, uint64_t arena_bytes)
 
 int main(int argc, char **argv)
 {
-    if (argc != 6) {
+    if (argc != 7) {
         wr_bench_fail("usage: see the top of bench_packing.c");
     }
     uint64_t granule_bytes = weir_sim_defaults().granule_bytes;
-    uint64_t arena_bytes = wr_bench_number(argv[1]) / granule_bytes * granule_bytes;
-    uint64_t live_bytes = wr_bench_number(argv[2]);
-    uint64_t largest_bytes = wr_bench_number(argv[3]);
-    uint64_t requests = wr_bench_number(argv[4]);
-    uint64_t random = wr_bench_number(argv[5]);
-    weir_device *device = wr_bench_sim_open(arena_bytes);
+    uint64_t arena_bytes = wr_bench_number(argv[2]) / granule_bytes * granule_bytes;
+    uint64_t live_bytes = wr_bench_number(argv[3]);
+    uint64_t largest_bytes = wr_bench_number(argv[4]);
+    uint64_t requests = wr_bench_number(argv[5]);
+    uint64_t random = wr_bench_number(argv[6]);
+    weir_device *device = wr_bench_sim_open(arena_bytes, strcmp(argv[1], "page") == 0);
     weir_stream *stream = weir_device_default_stream(device);
     commit_all(device, arena_bytes);
     size_t most = (size_t)(live_bytes / 256) + 1;

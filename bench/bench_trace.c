@@ -122,7 +122,7 @@ int main(int argc, char **argv)
         wr_bench_fail("usage: see the top of bench_trace.c");
     }
     trace = wr_bench_trace(argv[2]);
-    device = wr_bench_sim_open(UINT64_C(192) << 30);
+    device = wr_bench_sim_open(UINT64_C(192) << 30, false);
     streams = wr_bench_streams(device, trace.stream_count);
     slots = wr_bench_memory(trace.slot_count, sizeof *slots);
     if (strcmp(argv[1], "steady") == 0) {

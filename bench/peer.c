@@ -18,7 +18,7 @@ static weir_stream **streams;
 
 static bool weir_open(uint32_t stream_count)
 {
-    device = wr_bench_sim_open(UINT64_C(192) << 30);
+    device = wr_bench_sim_open(UINT64_C(192) << 30, false);
     driver = weir_device_driver(device);
     streams = wr_bench_streams(device, stream_count);
     return true;

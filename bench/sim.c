@@ -36,13 +36,15 @@ void *wr_bench_memory(size_t count, size_t element_bytes)
     return memset(memory, 0, bytes);
 }
 
-weir_device *wr_bench_sim_open(uint64_t capacity_bytes)
+weir_device *wr_bench_sim_open(uint64_t capacity_bytes, bool whole_pages)
 {
     weir_sim_desc sim = weir_sim_defaults();
     sim.capacity_bytes = capacity_bytes;
     sim.context_bytes = 0;
-    weir_device_desc desc = {
-        .size = sizeof desc, .no_thread = true, .driver_config = &sim};
+    weir_device_desc desc = {.size = sizeof desc,
+                             .no_thread = true,
+                             .no_granules = whole_pages,
+                             .driver_config = &sim};
     weir_device *device = NULL;
     wr_bench_must(weir_device_open("sim", &desc, &device), "open");
     return device;

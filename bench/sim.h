@@ -17,8 +17,9 @@ void wr_bench_must(weir_result result, const char *what);
 /* Zeroed memory whose pages are there. */
 void *wr_bench_memory(size_t count, size_t element_bytes);
 
-/* A sim device without context, default settings, 2 MiB granules, no thread. */
-weir_device *wr_bench_sim_open(uint64_t capacity_bytes);
+/* A sim device without context and thread; default settings, with 2 MiB granules or whole
+ * pages. */
+weir_device *wr_bench_sim_open(uint64_t capacity_bytes, bool whole_pages);
 
 /* The default stream and count - 1 new ones. */
 weir_stream **wr_bench_streams(weir_device *device, uint32_t count);

@@ -56,24 +56,37 @@ static int refuse(const wr_command *command, const char *problem, const char *wh
                         problem, what, command->name);
 }
 
-static void print_option(const char *name, const char *placeholder, const char *help)
+/* The columns that "--name PLACEHOLDER" takes. */
+static int option_width(const wr_option *option)
 {
-    char left[40];
-    snprintf(left, sizeof left, "--%s%s%s", name, placeholder != NULL ? " " : "",
-             placeholder != NULL ? placeholder : "");
-    printf("  %-18s  %s\n", left, help);
+    size_t value = option->placeholder != NULL ? strlen(option->placeholder) + 1 : 0;
+    return (int)(strlen("--") + strlen(option->name) + value);
+}
+
+static void print_option(const wr_option *option, int width)
+{
+    bool has_value = option->placeholder != NULL;
+    printf("  --%s%s%s%*s  %s\n", option->name, has_value ? " " : "",
+           has_value ? option->placeholder : "", width - option_width(option), "",
+           option->help);
 }
 
 static void print_help(const wr_command *command)
 {
+    static const wr_option help = {.name = "help", .help = "print this and exit"};
+    bool has_operands = command->operands != NULL;
     printf("usage: weir %s [options]%s%s\n\n%s\n\noptions:\n", command->name,
-           command->operands != NULL ? " " : "",
-           command->operands != NULL ? command->operands : "", command->summary);
+           has_operands ? " " : "", has_operands ? command->operands : "",
+           command->summary);
+    int width = option_width(&help);
     for (size_t i = 0; i < command->option_count; i++) {
-        const wr_option *option = &command->options[i];
-        print_option(option->name, option->placeholder, option->help);
+        int other = option_width(&command->options[i]);
+        width = other > width ? other : width;
     }
-    print_option("help", NULL, "print this and exit");
+    for (size_t i = 0; i < command->option_count; i++) {
+        print_option(&command->options[i], width);
+    }
+    print_option(&help, width);
     if (command->details != NULL) {
         printf("\n%s", command->details);
     }

@@ -60,7 +60,7 @@ void wr_table_row(const wr_column *columns, size_t count, const char *const *cel
         print_cell(&columns[i], i + 1 == count, cells[i]);
     }
     putchar('\n');
-    fflush(stdout);
+    wr_output_flush();
 }
 
 static bool has_colour(void)
@@ -92,17 +92,26 @@ const char *wr_colour_end(void)
     return has_colour() ? "\x1b[0m" : "";
 }
 
+/* Why the first failing flush failed; 0: none did. The main thread's. */
+static int flush_error;
+
+void wr_output_flush(void)
+{
+    errno = 0;
+    if (fflush(stdout) != 0 && flush_error == 0) {
+        flush_error = errno;
+    }
+}
+
 int wr_output_finish(int code)
 {
-    bool failed = ferror(stdout) != 0;
-    errno = 0;
-    failed = fflush(stdout) != 0 || failed;
-    if (!failed) {
+    wr_output_flush();
+    if (flush_error == 0 && ferror(stdout) == 0) {
         return code;
     }
-    if (errno != EPIPE) {
+    if (flush_error != EPIPE) {
         wr_cli_error(WR_EXIT_FAILED, NULL, "standard output could not be written: %s",
-                     errno != 0 ? strerror(errno) : "part of it is lost");
+                     flush_error != 0 ? strerror(flush_error) : "part of it is lost");
     }
     return WR_EXIT_FAILED;
 }

@@ -29,7 +29,10 @@ typedef enum wr_colour {
 const char *wr_colour_begin(wr_colour colour);
 const char *wr_colour_end(void);
 
-/* Flushes standard output. Returns `code`, or WR_EXIT_FAILED if not everything could be
+/* Writes out what was printed so far; an error is kept for wr_output_finish. */
+void wr_output_flush(void);
+
+/* Flushes for the last time. Returns `code`, or WR_EXIT_FAILED if not everything could be
  * written; then it says so, unless the reader simply went away. */
 int wr_output_finish(int code);
 

@@ -2,8 +2,9 @@
 # What ctest runs:
 #   tests/<folder>/test_*.c     one cmocka program each, which sees the private headers; the
 #                               folder's other C files, and tests/support, belong to all of them
-#   tests/**/test_*.sh, .py     scripts, with WEIR (the command), WEIR_SOURCE_DIR and
-#                               WEIR_BUILD_DIR set; they exit 77 to be skipped
+#   tests/**/test_*.sh, .py     scripts, with WEIR (the command), WEIR_SOURCE_DIR,
+#                               WEIR_BUILD_DIR and WEIR_SANITIZE (its sanitizers) set; they exit
+#                               77 to be skipped
 #   tests/scenarios/*.scn       `weir scenario FILE`
 #   examples/*.c                must end well
 #   tests/fuzz/fuzz_*.c         libFuzzer programs (Clang, WEIR_FUZZ), each over its corpus
@@ -18,11 +19,13 @@ mark_as_advanced(CMOCKA_INCLUDE CMOCKA_LIBRARY)
 set(test_environment
     WEIR_SOURCE_DIR=${PROJECT_SOURCE_DIR}
     WEIR_BUILD_DIR=${PROJECT_BINARY_DIR}
+    WEIR_SANITIZE=${WEIR_SANITIZE}
     CC=${CMAKE_C_COMPILER}
     PYTHONDONTWRITEBYTECODE=1
+    WEIR_SANITIZE=${WEIR_SANITIZE}
     ASAN_OPTIONS=allow_addr2line=1:detect_stack_use_after_return=1:strict_string_checks=1
     UBSAN_OPTIONS=allow_addr2line=1:print_stacktrace=1
-    TSAN_OPTIONS=allow_addr2line=1:halt_on_error=1:second_deadlock_stack=1:die_after_fork=0)
+    TSAN_OPTIONS=allow_addr2line=1:halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:report_signal_unsafe=0)
 if(TARGET weir_command)
     list(APPEND test_environment WEIR=$<TARGET_FILE:weir_command>)
 endif()
@@ -97,6 +100,10 @@ foreach(script IN LISTS scripts)
         weir_add_test(${name} bash ${script})
     endif()
 endforeach()
+
+if(TEST cli.traces)
+    set_tests_properties(cli.traces PROPERTIES LABELS traces)
+endif()
 
 # Scenarios named in tests/scenarios/pending.txt need what is not there yet: they must fail, so
 # that a line that has become untrue is noticed.

@@ -24,9 +24,9 @@ static int read_options(int argc, char **argv, demo_options *options)
         {"preset", WR_OPTION_KIND_TEXT, &options->preset, "NAME",
          "how memory is laid out: elastic (default) or adaptive"},
         {"idle", WR_OPTION_KIND_FLAG, &options->is_idle, NULL,
-         "make no call after \"dropped\": the idle reclaimer gives the memory back"},
+         "make no call after \"dropped\"; idle memory goes back"},
         {"idle-ms", WR_OPTION_KIND_NUMBER, &options->idle_ms, "MS",
-         "with --idle: how long memory is idle before it goes back (default 5000)"},
+         "how long memory is idle before it goes back (5000)"},
         {"json", WR_OPTION_KIND_FLAG, &options->is_json, NULL, "print one JSON object"},
     };
     const wr_command command = {
@@ -76,7 +76,8 @@ static int run_steps(wr_demo *demo, bool is_json)
     const wr_demo_step *steps = wr_demo_steps(demo, &count);
     for (size_t i = 0; i < count; i++) {
         if (wr_demo_run_step(demo, &steps[i]) != WEIR_OK) {
-            return wr_cli_error(WR_EXIT_FAILED, "demo", "step %zu: %s", i + 1,
+            return wr_cli_error(WR_EXIT_FAILED, "demo", "%s: %s",
+                                steps[i].label != NULL ? steps[i].label : "no call",
                                 weir_last_error());
         }
         if (!is_json) {

@@ -73,7 +73,7 @@ weir_result wr_demo_run_step(wr_demo *demo, const wr_demo_step *step);
 void wr_demo_finish(wr_demo *demo);
 
 /* One line on what the bytes after "dropped" were; true if they were not leaked and came
- * back. `returned_by` ends the sentence "cached, not leaked: ... 256.0 MiB". */
+ * back. `returned_bytes` is what cleanup gave back, or idle time if `is_idle`. */
 #define WR_DEMO_VERDICT_BYTES 256
 bool wr_demo_verdict(const weir_device_report *dropped, uint64_t returned_bytes,
                      bool is_idle, char text[WR_DEMO_VERDICT_BYTES]);

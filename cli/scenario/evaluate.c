@@ -70,7 +70,7 @@ bool wr_scn_expand(wr_scn_run *run, wr_scn_text text, char name[WR_SCN_NAME_BYTE
     for (const char *at = text.start; at < end;) {
         char number[24] = {*at};
         wr_scn_text variable = *at == '$' ? variable_at(at, end) : (wr_scn_text){0};
-        wr_scn_value value;
+        wr_scn_value value = 0;
         if (variable.bytes > 0) {
             if (!get_variable(run, variable, &value)) {
                 return false;

@@ -143,7 +143,7 @@ static bool is_mark_char(char c)
 
 static bool is_name_char(char c)
 {
-    return is_mark_char(c) || c == '-' || c == '.' || c == ':' || c == '/';
+    return is_mark_char(c) || c == '-' || c == '.' || c == ':';
 }
 
 static bool is_tag_char(char c)

@@ -35,7 +35,10 @@ void wr_region_destroy(wr_region *region)
     wr_host_free(region);
 }
 
-/* ---- the tree ---- */
+/* ---- the tree ----
+ *
+ * A treap after Seidel and Aragon, "Randomized Search Trees" (1996): ordered by address,
+ * and no node has a higher priority than its parent. */
 
 /* The finalizer of splitmix64: every bit of the address reaches every bit of the result.
  */
@@ -139,13 +142,16 @@ static bool is_committed(const wr_region *region, uint64_t granule)
 }
 
 uint64_t wr_regions_run_end(const wr_regions *book, const wr_region *region,
-                            uint64_t address, bool *backed)
+                            uint64_t address, uint64_t limit, bool *backed)
 {
     *backed = true;
     if (!region->is_range) {
         return region->address + region->bytes;
     }
     uint64_t count = region->bytes / book->granule_bytes;
+    uint64_t wanted =
+        (limit - region->address + book->granule_bytes - 1) / book->granule_bytes;
+    count = wanted < count ? wanted : count;
     uint64_t granule = (address - region->address) / book->granule_bytes;
     *backed = is_committed(region, granule);
     do {
@@ -248,7 +254,10 @@ static bool are_all(const wr_regions *book, const wr_region *region, uint64_t ad
                     uint64_t bytes, bool backed)
 {
     bool found;
-    uint64_t end = wr_regions_run_end(book, region, address, &found);
+    if (bytes > region->bytes - (address - region->address)) {
+        return false;
+    }
+    uint64_t end = wr_regions_run_end(book, region, address, address + bytes, &found);
     return found == backed && end - address >= bytes;
 }
 

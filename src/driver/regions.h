@@ -73,10 +73,10 @@ weir_result wr_regions_check_backed(const wr_regions *book, const char *call,
 /* Sets the state of granules that all have the other one. */
 void wr_regions_mark(const wr_regions *book, wr_region *region, uint64_t address,
                      uint64_t bytes, bool committed);
-/* How far from `address` (in `region`) the bytes go on with or without memory as there:
- * sets
- * `*backed` and returns that end. */
+/* The end of the run of bytes from `address` (in `region`) on that have memory, or have
+ * none, as that byte; `*backed` says which. A run that goes on behind `limit` may be cut
+ * there, or at the end of that granule. */
 uint64_t wr_regions_run_end(const wr_regions *book, const wr_region *region,
-                            uint64_t address, bool *backed);
+                            uint64_t address, uint64_t limit, bool *backed);
 
 #endif

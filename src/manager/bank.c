@@ -39,7 +39,8 @@ static bool open_class(wr_bank *bank, wr_class *class, uint32_t number)
     class->bank = (wr_pool){.layout = &class->layout,
                             .moment = &bank->moment,
                             .cache = &bank->cache,
-                            .number = number};
+                            .number = number,
+                            .granule_bytes = bank->granule_bytes};
     class->bank.index = wr_host_alloc(sizeof *class->bank.index);
     class->bare = class->layout.granular ? wr_host_alloc(sizeof *class->bare) : NULL;
     return class->bank.index != NULL && (!class->layout.granular || class->bare != NULL);

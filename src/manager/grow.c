@@ -42,7 +42,7 @@ static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice, uint6
     uint64_t at = page->address + round_up(slice->address - page->address, granule);
     uint64_t begin = at, best = 0;
     for (; at + granule <= wr_slice_end(slice) && best < enough; at += granule) {
-        if (wr_moment_slot(pool->moment, page->marks[wr_page_granule(page, at)]) != 0) {
+        if (!wr_moment_has_passed(pool->moment, page->marks[wr_page_granule(page, at)])) {
             begin = at + granule;
         } else if (at + granule - begin > best) {
             best = at + granule - begin;
@@ -150,11 +150,7 @@ static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes)
 static bool may_lend(const wr_manager *manager, uint32_t number, uint64_t run_bytes)
 {
     const wr_books *books = &manager->pools[number].books;
-    uint64_t whole = 0;
-    for (unsigned slot = 0; slot <= WR_EPOCH_SLOTS; slot++) {
-        whole += WR_GET(books->age[slot].whole);
-    }
-    return whole >= run_bytes || WR_GET(books->limbo) >= run_bytes;
+    return WR_GET(books->whole) >= run_bytes || WR_GET(books->limbo) >= run_bytes;
 }
 
 bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
@@ -174,6 +170,34 @@ bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
         wr_manager_unpin(lender);
     }
     return lent && wr_grow_from_bank(manager, pool, run_bytes);
+}
+
+/* Unheld bytes of one class that have passed, in the bank and in all managers' books. */
+static uint64_t count_unheld(wr_bank *bank, uint32_t number)
+{
+    uint64_t bytes = WR_GET(bank->classes[number].bank.books.settled);
+    wr_lock_take(&bank->roster_lock);
+    for (uint32_t i = 0; i < bank->roster_count; i++) {
+        if (bank->roster[i] != NULL) {
+            bytes += WR_GET(bank->roster[i]->pools[number].books.settled);
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return bytes;
+}
+
+bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    wr_bank *bank = manager->bank;
+    if (!pool->layout->granular || bank->roster_count < 2 ||
+        count_unheld(bank, pool->number) == 0) {
+        return false;
+    }
+    wr_harvest want = {.at_most_bytes = UINT64_MAX, .only_class = pool->number + 1};
+    wr_loot loot = {0};
+    wr_harvest_take_all(bank, manager, &want, false, &loot);
+    wr_loot_keep(bank, &loot);
+    return wr_grow_from_bank(manager, pool, run_bytes);
 }
 
 /* ---- whole pages ---- */

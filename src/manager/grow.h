@@ -15,6 +15,10 @@ bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 /* Another stream's unheld run that fits and has passed, through the bank: no driver call. */
 bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 
+/* All unheld runs of the class that have passed, put together in the bank, where neighbours of
+ * different streams join. No driver call. */
+bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
+
 /* Memory at new addresses: unheld granules moved from elsewhere, then new ones of the driver;
  * or a page. OUT_OF_MEMORY, LIMIT: as before, but that unheld memory may be in the bank now. */
 weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);

@@ -73,7 +73,7 @@ static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
         uint64_t mark = page->marks[wr_page_granule(page, address)];
         uint64_t age = (now - mark) & WR_TICK_MASK;
         bool wanted =
-            wr_moment_slot(pool->moment, mark) == 0 && age >= g->want->min_age;
+            wr_moment_has_passed(pool->moment, mark) && age >= g->want->min_age;
         if (begin != 0 && (!wanted || age != begin_age)) {
             add_stretch(g, pool, wr_slice_id_of(slice), begin, address, begin_age);
             begin = 0;
@@ -107,7 +107,8 @@ static uint64_t smallest_unit(const gather *g, const wr_layout *layout)
 static void gather_pool(gather *g, uint32_t number)
 {
     wr_pool *pool = pool_of(g, number);
-    if (!wants_pool(g, pool->layout) || pool->index == NULL) {
+    if (!wants_pool(g, pool->layout) || pool->index == NULL ||
+        (g->want->only_class != 0 && g->want->only_class != number + 1)) {
         return;
     }
     gather_pages(g, pool);
@@ -256,35 +257,37 @@ uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *
     return g.bytes;
 }
 
-void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *want, bool fence,
+/* From one manager, after finding out how far its work has come. */
+static void take_settled(wr_bank *bank, wr_manager *manager, const wr_harvest *want, bool fence,
                          wr_loot *loot)
 {
     wr_harvest left = *want;
-    wr_harvest_take(bank, NULL, &left, loot);
+    left.at_most_bytes = want->at_most_bytes - loot->bytes;
+    wr_manager_lock(manager);
+    wr_waits_close_batch(manager);
+    wr_waits_poll(manager);
+    wr_waits_settle(manager, fence);
+    if (!manager->capturing) {
+        wr_harvest_take(bank, manager, &left, loot);
+    }
+    wr_manager_unlock(manager);
+}
+
+void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *want, bool fence,
+                         wr_loot *loot)
+{
+    wr_harvest_take(bank, NULL, want, loot);
+    if (first != NULL && loot->bytes < want->at_most_bytes) {
+        take_settled(bank, first, want, fence, loot);
+    }
     uint32_t slot = 0;
-    for (wr_manager *manager = first; loot->bytes < want->at_most_bytes;) {
-        if (manager != NULL) {
-            left.at_most_bytes = want->at_most_bytes - loot->bytes;
-            wr_manager_lock(manager);
-            wr_waits_close_batch(manager);
-            wr_waits_poll(manager);
-            wr_waits_settle(manager, fence);
-            if (!manager->capturing) {
-                wr_harvest_take(bank, manager, &left, loot);
-            }
-            wr_manager_unlock(manager);
-            if (manager != first) {
-                wr_manager_unpin(manager);
-            }
+    wr_manager *manager;
+    while (loot->bytes < want->at_most_bytes &&
+           (manager = wr_manager_next(bank, &slot)) != NULL) {
+        if (manager != first) {
+            take_settled(bank, manager, want, fence, loot);
         }
-        manager = wr_manager_next(bank, &slot);
-        if (manager == NULL) {
-            break;
-        }
-        if (manager == first) {
-            wr_manager_unpin(manager);
-            manager = NULL;
-        }
+        wr_manager_unpin(manager);
     }
 }
 

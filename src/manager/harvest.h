@@ -11,6 +11,7 @@ typedef struct wr_harvest {
     uint64_t at_most_bytes; /* longest unheld first, never more than this */
     bool cover;             /* at least that much, if there is as much: whole pages may go over */
     uint64_t min_age;       /* in ticks; 0: any */
+    uint32_t only_class;    /* 1 + the number of the one class wanted; 0: all */
     bool granules_only;     /* not whole pages */
     bool pages_only;
     bool passed_over;   /* whole pages that have not served a request for a page before; the

@@ -156,11 +156,7 @@ void wr_idle_run(wr_bank *bank, uint64_t now_ms)
 static bool has_work(const wr_pool *pool)
 {
     const wr_books *books = &pool->books;
-    uint64_t bytes = WR_GET(books->limbo);
-    for (unsigned slot = 0; slot <= WR_EPOCH_SLOTS; slot++) {
-        bytes += WR_GET(books->age[slot].whole);
-    }
-    return bytes > 0;
+    return WR_GET(books->limbo) + WR_GET(books->whole) > 0;
 }
 
 bool wr_idle_has_work(wr_bank *bank)

@@ -147,7 +147,8 @@ static weir_result climb(ladder *l)
     }
     if (l->slice != NULL ||
         (wr_grow_from_bank(l->manager, l->pool, l->run_bytes) && got_slice(l)) ||
-        (wr_grow_by_lending(l->manager, l->pool, l->run_bytes) && got_slice(l))) {
+        (wr_grow_by_lending(l->manager, l->pool, l->run_bytes) && got_slice(l)) ||
+        (wr_grow_by_pooling(l->manager, l->pool, l->run_bytes) && got_slice(l))) {
         return WEIR_OK;
     }
     WR_TRY(wr_grow_from_driver(l->manager, l->pool, l->run_bytes));

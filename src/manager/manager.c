@@ -25,7 +25,8 @@ static void init_pools(wr_manager *manager)
                                       .moment = &manager->moment,
                                       .cache = &manager->cache,
                                       .manager = manager,
-                                      .number = i};
+                                      .number = i,
+                                      .granule_bytes = bank->granule_bytes};
     }
 }
 
@@ -83,12 +84,23 @@ static bool leave_roster(wr_manager *manager)
     return free_to_go;
 }
 
+/* What the stream counted stays counted. */
+static void bequeath(wr_manager *manager, wr_pool *pool)
+{
+    wr_bank *bank = manager->bank;
+    atomic_fetch_add(&bank->events.allocations, WR_OWN(pool->books.entered));
+    atomic_fetch_add(&bank->events.releases, WR_OWN(pool->books.left));
+    wr_counter_raise(&bank->classes[pool->number].bank.books.largest,
+                     WR_OWN(pool->books.largest));
+}
+
 bool wr_manager_finish(wr_manager *manager)
 {
     if (!leave_roster(manager)) {
         return false;
     }
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        bequeath(manager, &manager->pools[i]);
         wr_pool_close(&manager->pools[i]);
     }
     wr_slab_trim(&manager->cache, 0);
@@ -134,16 +146,17 @@ wr_pool *wr_manager_route(wr_manager *manager, uint64_t extent_bytes, bool persi
 
 void wr_manager_publish(wr_manager *manager)
 {
-    int64_t change = manager->unpublished;
+    uint64_t in_use = WR_OWN(manager->in_use);
+    uint64_t change = in_use - manager->published;
     if (change == 0) {
         return;
     }
-    manager->unpublished = 0;
+    manager->published = in_use;
     wr_bank *bank = manager->bank;
-    uint64_t before = atomic_fetch_add_explicit(&bank->published, (uint64_t)change,
-                                                memory_order_acq_rel);
-    if (change > 0) {
-        wr_counter_raise(&bank->peak_in_use, before + (uint64_t)change);
+    uint64_t before =
+        atomic_fetch_add_explicit(&bank->published, change, memory_order_acq_rel);
+    if ((int64_t)change > 0) {
+        wr_counter_raise(&bank->peak_in_use, before + change);
     }
 }
 
@@ -170,8 +183,7 @@ static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
     slice->held.uses = 0;
     slice->tag = request->tag;
     WR_ADD(pool->books.in_use, bytes);
-    WR_ADD(pool->books.padding, slice->extent_bytes - bytes);
-    WR_ADD(pool->books.live, 1);
+    WR_ADD(pool->books.entered, 1);
     if (bytes > WR_OWN(pool->books.largest)) {
         WR_PUT(pool->books.largest, bytes);
     }
@@ -183,9 +195,7 @@ static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
     if (slice->tag != 0) {
         count_tag(manager, slice, true);
     }
-    WR_ADD(manager->allocations, 1);
-    manager->unpublished += (int64_t)bytes;
-    if (manager->unpublished >= PUBLISH_BYTES) {
+    if ((int64_t)(in_use - manager->published) >= PUBLISH_BYTES) {
         wr_manager_publish(manager);
     }
 }
@@ -194,15 +204,13 @@ static inline void leave_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
 {
     uint64_t bytes = slice->held.requested_bytes;
     WR_SUB(pool->books.in_use, bytes);
-    WR_SUB(pool->books.padding, slice->extent_bytes - bytes);
-    WR_SUB(pool->books.live, 1);
-    WR_SUB(manager->in_use, bytes);
+    WR_ADD(pool->books.left, 1);
+    uint64_t in_use = WR_OWN(manager->in_use) - bytes;
+    WR_PUT(manager->in_use, in_use);
     if (slice->tag != 0) {
         count_tag(manager, slice, false);
     }
-    WR_ADD(manager->releases, 1);
-    manager->unpublished -= (int64_t)bytes;
-    if (manager->unpublished <= -PUBLISH_BYTES) {
+    if ((int64_t)(in_use - manager->published) <= -PUBLISH_BYTES) {
         wr_manager_publish(manager);
     }
 }
@@ -211,7 +219,7 @@ uint64_t wr_manager_live(const wr_manager *manager)
 {
     uint64_t live = 0;
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
-        live += WR_GET(manager->pools[i].books.live);
+        live += wr_books_live(&manager->pools[i].books);
     }
     return live;
 }
@@ -247,7 +255,8 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
     if (manager->batch != 0) {
         wr_waits_close_batch(manager);
     }
-    if (manager->groups != 0 && WR_OWN(manager->allocations) % POLL_ALLOCATIONS == 0) {
+    if (manager->groups != 0 && ++manager->polled >= POLL_ALLOCATIONS) {
+        manager->polled = 0;
         wr_waits_poll(manager);
     }
     wr_sequence_begin(&manager->sequence);

@@ -24,6 +24,7 @@
 #include <weir/memory.h>
 
 #define WR_POOL_MAX 8u
+#define WR_EPOCH_SLOTS 8u /* so many epochs can wait for their fences at once */
 #define WR_TAG_MAX 256u  /* tag 0: untagged; WR_TAG_OTHER: what found no room in the table */
 #define WR_TAG_OTHER 1u
 #define WR_NAME_BYTES 32u
@@ -82,9 +83,9 @@ typedef struct wr_manager {
     weir_driver_fence closing_fence;
 
     wr_tag_count *tags; /* WR_TAG_MAX of them once a tag was used */
-    wr_counter allocations, releases;
+    uint32_t polled; /* allocations since waits were last polled */
     wr_counter peak_in_use, in_use;
-    int64_t unpublished; /* in_use that the bank has not been told of */
+    uint64_t published; /* in_use as the bank has been told */
 } wr_manager;
 
 typedef struct wr_options {

@@ -393,14 +393,6 @@ static void advance(wr_manager *manager, uint64_t epoch)
 {
     wr_sequence_begin(&manager->sequence);
     for (uint64_t e = manager->passed + 1; e <= epoch; e++) {
-        unsigned slot = 1 + (unsigned)(e % WR_EPOCH_SLOTS);
-        for (uint32_t i = 0; i < manager->bank->class_count; i++) {
-            wr_free_bytes *age = manager->pools[i].books.age;
-            WR_ADD(age[0].whole, WR_OWN(age[slot].whole));
-            WR_ADD(age[0].partial, WR_OWN(age[slot].partial));
-            WR_PUT(age[slot].whole, 0);
-            WR_PUT(age[slot].partial, 0);
-        }
         wr_slice_id *wait = &manager->epoch_wait[e % WR_EPOCH_SLOTS];
         if (*wait != 0) {
             unreference(manager, *wait);
@@ -409,6 +401,9 @@ static void advance(wr_manager *manager, uint64_t epoch)
     }
     manager->passed = epoch;
     manager->moment.settled_below = (epoch + 1) << WR_TICK_BITS;
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        wr_pool_recount(&manager->pools[i]);
+    }
     wr_sequence_end(&manager->sequence);
 }
 
@@ -543,9 +538,7 @@ void wr_waits_count(wr_manager *manager, uint64_t *bytes, uint32_t slots)
     uint64_t own = 0;
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         wr_books *books = &manager->pools[i].books;
-        for (unsigned slot = 1; slot <= WR_EPOCH_SLOTS; slot++) {
-            own += WR_OWN(books->age[slot].whole) + WR_OWN(books->age[slot].partial);
-        }
+        own += WR_OWN(books->whole) - WR_OWN(books->settled);
     }
     add_bytes(bytes, slots, manager->slot, own);
 }

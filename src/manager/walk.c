@@ -72,11 +72,10 @@ static const char *compare(const wr_totals *books, const wr_totals *walked)
                                            : NULL;
 }
 
-static const char *walk_pool(wr_bank *bank, wr_pool *pool, uint64_t transit, wr_totals *walked)
+static const char *walk_pool(wr_bank *bank, wr_pool *pool, wr_totals *walked)
 {
     wr_totals books = {0};
     wr_books_sum(&pool->books, &books);
-    books.releasable += transit;
     const char *wrong = walk_pages(&bank->classes[pool->number], pool, walked);
     wrong = wrong == NULL ? compare(&books, walked) : wrong;
     return wrong == NULL ? wr_pool_walk(pool) : wrong;
@@ -89,7 +88,7 @@ const char *wr_manager_walk(wr_manager *manager)
     wr_lock_take(&manager->bank->lock);
     for (uint32_t i = 0; i < manager->bank->class_count && wrong == NULL; i++) {
         wr_totals walked = {0};
-        wrong = walk_pool(manager->bank, &manager->pools[i], 0, &walked);
+        wrong = walk_pool(manager->bank, &manager->pools[i], &walked);
         in_use += walked.in_use;
     }
     wr_lock_leave(&manager->bank->lock);
@@ -99,38 +98,18 @@ const char *wr_manager_walk(wr_manager *manager)
     return wrong;
 }
 
-static void add_transit(void *context, wr_page *page, wr_slice *slice)
-{
-    (void)page;
-    *(uint64_t *)context += slice->state == WR_SLICE_STATE_TRANSIT ? slice->extent_bytes : 0;
-}
-
-/* Slices in transit lie in the bank's spans and are counted apart from its books. */
-static uint64_t transit_of(wr_bank *bank, wr_pool *pool)
-{
-    uint64_t bytes = 0;
-    wr_pool_visit(bank, pool, add_transit, &bytes);
-    return bytes;
-}
-
 const char *wr_bank_walk(wr_bank *bank)
 {
     const char *wrong = NULL;
-    uint64_t transit = 0;
     wr_lock_take(&bank->lock);
     for (uint32_t i = 0; i < bank->class_count && wrong == NULL; i++) {
         wr_class *class = &bank->classes[i];
-        uint64_t own = transit_of(bank, &class->bank);
         wr_totals walked = {0};
         uint64_t count = 0, bytes = 0;
-        wrong = walk_pool(bank, &class->bank, own, &walked);
+        wrong = walk_pool(bank, &class->bank, &walked);
         if (wrong == NULL && class->bare != NULL) {
             wrong = wr_index_walk(class->bare, WR_SLICE_STATE_BARE, &count, &bytes);
         }
-        transit += own;
-    }
-    if (wrong == NULL && transit != WR_OWN(bank->transit)) {
-        wrong = "transit is not what is on its way";
     }
     wr_lock_leave(&bank->lock);
     return wrong;

@@ -88,7 +88,6 @@ wr_page *wr_page_create(uint64_t address, uint64_t bytes, uint64_t granule_bytes
     if (granule_bytes == 0) {
         page->granules = &page->single;
         page->marks = &page->single_mark;
-        page->single.free_bytes = bytes;
         page->touched = 1;
         atomic_init(&page->single.owner, owner);
     } else if (!create_arrays(page)) {
@@ -103,88 +102,6 @@ void wr_page_destroy(wr_page *page)
     wr_host_unreserve(page->storage, page->storage_bytes);
     page->storage = NULL;
     leave_record(page);
-}
-
-/* ---- residency ---- */
-
-/* Whole granules [first, end): they leave the books slot by slot; the common case, that all
- * have passed or all have not, is counted in one go. */
-static void take_whole(wr_page *page, wr_books *books, const wr_moment *moment, uint32_t first,
-                       uint32_t end)
-{
-    const uint64_t *marks = page->marks;
-    uint64_t open = 0;
-    for (uint32_t g = first; g < end; g++) {
-        open += marks[g] >= moment->settled_below;
-    }
-    uint64_t granule_bytes = page->granule_bytes;
-    WR_SUB(books->age[0].whole, (end - first - open) * granule_bytes);
-    if (open == 0) {
-        return;
-    }
-    for (uint32_t g = first; g < end; g++) {
-        unsigned slot = wr_moment_slot(moment, marks[g]);
-        if (slot != 0) {
-            WR_SUB(books->age[slot].whole, granule_bytes);
-        }
-    }
-}
-
-/* The granules that [begin, end) covers wholly, as [first, last). */
-static void whole_granules(const wr_page *page, uint64_t begin, uint64_t end, uint32_t *first,
-                           uint32_t *last)
-{
-    uint64_t mask = page->granule_bytes - 1;
-    if (page->granule_shift == 63) {
-        *first = 0;
-        *last = end - begin == page->bytes;
-        return;
-    }
-    *first = (uint32_t)((begin - page->address + mask) >> page->granule_shift);
-    *last = (uint32_t)((end - page->address) >> page->granule_shift);
-}
-
-void wr_page_take_many(wr_page *page, wr_books *books, const wr_moment *moment, uint64_t begin,
-                       uint64_t bytes)
-{
-    uint64_t end = begin + bytes;
-    uint32_t first, last;
-    whole_granules(page, begin, end, &first, &last);
-    uint64_t head = wr_page_granule_address(page, first) - begin;
-    uint64_t tail = end - wr_page_granule_address(page, last);
-    if (head > 0) {
-        wr_page_take_part(page, books, moment, first - 1, head);
-    }
-    if (tail > 0) {
-        wr_page_take_part(page, books, moment, last, tail);
-    }
-    if (first < last) {
-        take_whole(page, books, moment, first, last);
-    }
-}
-
-void wr_page_give_many(wr_page *page, wr_books *books, const wr_moment *moment, uint64_t begin,
-                       uint64_t bytes)
-{
-    uint64_t end = begin + bytes;
-    uint32_t first, last;
-    whole_granules(page, begin, end, &first, &last);
-    uint64_t head = wr_page_granule_address(page, first) - begin;
-    uint64_t tail = end - wr_page_granule_address(page, last);
-    if (head > 0) {
-        wr_page_give_part(page, books, moment, first - 1, head);
-    }
-    if (tail > 0) {
-        wr_page_give_part(page, books, moment, last, tail);
-    }
-    if (first < last) {
-        uint64_t mark = moment->mark;
-        for (uint32_t g = first; g < last; g++) {
-            page->marks[g] = mark;
-        }
-        WR_ADD(books->age[wr_moment_slot(moment, mark)].whole,
-               (last - first) * page->granule_bytes);
-    }
 }
 
 /* ---- spans ---- */

@@ -11,7 +11,7 @@
  *      owner      |    A    |    A    |   bank  |    B    |    B    |
  *      slices     [ held ][ free     ][  bare  ][ held ][   free   ]
  *
- * Guards: granule g's mark, free bytes and borders belong to its owner's lock. `owner` itself is
+ * Guards: granule g's mark and borders belong to its owner's lock. `owner` itself is
  * written under the locks of both the old and the new owner, and read by either. */
 #ifndef WR_PAGE_PAGE_H
 #define WR_PAGE_PAGE_H
@@ -21,7 +21,6 @@
 
 typedef struct wr_granule {
     struct wr_pool *_Atomic owner;
-    uint64_t free_bytes; /* free bytes in it; meaningless while one held slice covers it all */
     wr_slice_id first;   /* the slice at its start, if a span begins there */
     wr_slice_id last;    /* the slice at its end, if a span ends there */
 } wr_granule;
@@ -72,75 +71,65 @@ static inline uint64_t wr_page_granule_address(const wr_page *page, uint32_t gra
     return page->address + granule * page->granule_bytes;
 }
 
-/* ---- residency: free bytes by granule, and the owner's books ---- */
+/* ---- residency ---- */
 
-/* [begin, begin + bytes) stops being free. */
-void wr_page_take_many(wr_page *page, wr_books *books, const wr_moment *moment, uint64_t begin,
-                       uint64_t bytes);
-/* [begin, begin + bytes) becomes free now. */
-void wr_page_give_many(wr_page *page, wr_books *books, const wr_moment *moment, uint64_t begin,
-                       uint64_t bytes);
-
-/* A part of one granule that is not all of it. */
-static inline void wr_page_take_part(wr_page *page, wr_books *books, const wr_moment *moment,
-                                     uint32_t granule, uint64_t bytes)
+/* The granules that lie wholly in [address, address + bytes): [*first, *end), maybe none. */
+static inline void wr_page_whole(const wr_page *page, uint64_t address, uint64_t bytes,
+                                 uint32_t *first, uint32_t *end)
 {
-    wr_granule *g = &page->granules[granule];
-    wr_free_bytes *age = &books->age[wr_moment_slot(moment, page->marks[granule])];
-    if (g->free_bytes == page->granule_bytes) {
-        WR_SUB(age->whole, page->granule_bytes);
-        WR_ADD(age->partial, page->granule_bytes - bytes);
-    } else {
-        WR_SUB(age->partial, bytes);
+    uint64_t begin = address - page->address;
+    if (page->granule_shift == 63) {
+        *first = begin != 0 || bytes != page->bytes;
+        *end = 1;
+        return;
     }
-    g->free_bytes -= bytes;
+    *first = (uint32_t)((begin + page->granule_bytes - 1) >> page->granule_shift);
+    *end = (uint32_t)((begin + bytes) >> page->granule_shift);
+    *end = *end < *first ? *first : *end;
 }
 
-static inline void wr_page_give_part(wr_page *page, wr_books *books, const wr_moment *moment,
-                                     uint32_t granule, uint64_t bytes)
+static inline uint64_t wr_page_whole_bytes(const wr_page *page, const wr_slice *slice)
 {
-    wr_granule *g = &page->granules[granule];
-    unsigned before = wr_moment_slot(moment, page->marks[granule]);
-    unsigned now = wr_moment_slot(moment, moment->mark);
-    uint64_t free_bytes = g->free_bytes + bytes;
-    if (before != now) {
-        WR_SUB(books->age[before].partial, g->free_bytes);
-        WR_ADD(books->age[now].partial, g->free_bytes);
+    uint32_t first, end;
+    if (slice->extent_bytes < page->granule_bytes) {
+        return 0;
     }
-    if (free_bytes == page->granule_bytes) {
-        WR_SUB(books->age[now].partial, g->free_bytes);
-        WR_ADD(books->age[now].whole, free_bytes);
-    } else {
-        WR_ADD(books->age[now].partial, bytes);
-    }
-    page->marks[granule] = moment->mark;
-    g->free_bytes = free_bytes;
+    wr_page_whole(page, slice->address, slice->extent_bytes, &first, &end);
+    return (end - first) * page->granule_bytes;
 }
 
-static inline bool wr_page_is_part(const wr_page *page, uint64_t begin, uint64_t bytes)
+/* Bytes of the granules [first, end) whose marks have passed. */
+static inline uint64_t wr_page_settled_bytes(const wr_page *page, const wr_moment *moment,
+                                             uint32_t first, uint32_t end)
 {
-    return wr_page_granule(page, begin) == wr_page_granule(page, begin + bytes - 1) &&
-           bytes != page->granule_bytes;
+    uint64_t count = 0;
+    for (uint32_t g = first; g < end; g++) {
+        count += wr_moment_has_passed(moment, page->marks[g]);
+    }
+    return count * page->granule_bytes;
 }
 
-static inline void wr_page_take(wr_page *page, wr_books *books, const wr_moment *moment,
-                                uint64_t begin, uint64_t bytes)
+/* The same for all whole granules of a free slice. */
+static inline uint64_t wr_page_settled_of(const wr_page *page, const wr_moment *moment,
+                                          const wr_slice *slice)
 {
-    if (wr_page_is_part(page, begin, bytes)) {
-        wr_page_take_part(page, books, moment, wr_page_granule(page, begin), bytes);
-    } else {
-        wr_page_take_many(page, books, moment, begin, bytes);
+    uint32_t first, end;
+    if (slice->extent_bytes < page->granule_bytes) {
+        return 0;
     }
+    wr_page_whole(page, slice->address, slice->extent_bytes, &first, &end);
+    return wr_page_settled_bytes(page, moment, first, end);
 }
 
-static inline void wr_page_give(wr_page *page, wr_books *books, const wr_moment *moment,
-                                uint64_t begin, uint64_t bytes)
+/* Leaves a mark on every granule that the slice touches. */
+static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t mark)
 {
-    if (wr_page_is_part(page, begin, bytes)) {
-        wr_page_give_part(page, books, moment, wr_page_granule(page, begin), bytes);
-    } else {
-        wr_page_give_many(page, books, moment, begin, bytes);
-    }
+    uint32_t first = wr_page_granule(page, slice->address);
+    uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
+    uint64_t *marks = page->marks;
+    do {
+        marks[first] = mark;
+    } while (first++ < last);
 }
 
 /* ---- tiling ---- */

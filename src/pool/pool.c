@@ -26,18 +26,45 @@ void wr_pool_close(wr_pool *pool)
 
 /* ---- reserve ---- */
 
+/* The granules that stop being whole when `held` is cut from a run that was [first, end). */
+static void take_whole(wr_pool *pool, const wr_page *page, uint32_t first, uint32_t end,
+                       const wr_slice *rest)
+{
+    if (rest != NULL) {
+        uint32_t rest_first, rest_end;
+        wr_page_whole(page, rest->address, rest->extent_bytes, &rest_first, &rest_end);
+        if (rest_end > rest_first) {
+            first = rest_first == first ? rest_end : first;
+            end = rest_end == end ? rest_first : end;
+        }
+    }
+    if (first < end) {
+        WR_SUB(pool->books.whole, (end - first) * page->granule_bytes);
+        WR_SUB(pool->books.settled, wr_page_settled_bytes(page, pool->moment, first, end));
+    }
+}
+
 /* Makes the first `extent_bytes` of a free slice that is out of the index a held one. */
-static wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_bytes)
+static inline wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_bytes)
 {
     wr_page *page = wr_page_get(slice->page);
-    if (slice->extent_bytes > extent_bytes && !pool->layout->whole) {
-        wr_slice *rest = wr_slab_pop(pool->cache);
+    uint64_t run_bytes = slice->extent_bytes;
+    wr_slice *rest = NULL;
+    uint32_t first = 0, end = 0;
+    if (run_bytes >= page->granule_bytes) {
+        wr_page_whole(page, slice->address, run_bytes, &first, &end);
+    }
+    if (run_bytes > extent_bytes && !pool->layout->whole) {
+        rest = wr_slab_pop(pool->cache);
         wr_page_split(page, slice, slice->address + extent_bytes, rest);
         wr_index_insert(pool->index, rest);
     }
     slice->state = WR_SLICE_STATE_HELD;
     page->passed_over = false;
-    wr_page_take(page, &pool->books, pool->moment, slice->address, slice->extent_bytes);
+    WR_SUB(pool->books.free, slice->extent_bytes);
+    if (first < end) {
+        take_whole(pool, page, first, end, rest);
+    }
     return slice;
 }
 
@@ -49,6 +76,19 @@ static wr_slice *reuse_equal(wr_pool *pool, uint64_t extent_bytes)
     return slice == NULL ? NULL : carve(pool, slice, extent_bytes);
 }
 
+/* A page that is not too large for the request, or NULL. */
+static wr_slice *reuse_page(wr_pool *pool, uint64_t extent_bytes)
+{
+    wr_slice *slice = wr_index_find(pool->index, extent_bytes);
+    uint32_t shift = pool->layout->slack_shift;
+    if (slice == NULL ||
+        (shift != 0 && slice->extent_bytes > extent_bytes + (extent_bytes >> shift))) {
+        return NULL;
+    }
+    wr_index_remove(pool->index, slice);
+    return carve(pool, slice, extent_bytes);
+}
+
 wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes)
 {
     if (pool->layout->exact) {
@@ -56,17 +96,11 @@ wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes)
         if (equal != NULL || !pool->layout->granular) {
             return equal;
         }
+    } else if (pool->layout->whole) {
+        return reuse_page(pool, extent_bytes);
     }
     wr_slice *slice = wr_index_take(pool->index, extent_bytes);
-    if (slice == NULL) {
-        return NULL;
-    }
-    uint32_t shift = pool->layout->slack_shift;
-    if (shift != 0 && slice->extent_bytes > extent_bytes + (extent_bytes >> shift)) {
-        wr_index_insert(pool->index, slice);
-        return NULL;
-    }
-    return carve(pool, slice, extent_bytes);
+    return slice == NULL ? NULL : carve(pool, slice, extent_bytes);
 }
 
 wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
@@ -83,17 +117,26 @@ wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
         }
         return slice;
     }
-    wr_slice *slice = wr_index_take(pool->index, extent_bytes + mask + 1 - WR_UNIT_BYTES);
-    if (slice == NULL) {
+    wr_slice *run = wr_index_find(pool->index, extent_bytes + mask + 1 - WR_UNIT_BYTES);
+    if (run == NULL) {
         return NULL;
     }
-    uint64_t address = (slice->address + mask) & ~mask;
-    if (address != slice->address) {
-        wr_slice *front = slice;
-        slice = wr_slab_pop(pool->cache);
-        wr_page_split(wr_page_get(front->page), front, address, slice);
-        wr_index_insert(pool->index, front);
+    uint64_t address = (run->address + mask) & ~mask;
+    if (address == run->address) {
+        wr_index_remove(pool->index, run);
+        return carve(pool, run, extent_bytes);
     }
+    /* The front stays free as a run of its own. */
+    wr_pool_detach(pool, run);
+    wr_slice *slice = wr_slab_pop(pool->cache);
+    wr_page_split(wr_page_get(run->page), run, address, slice);
+    wr_pool_attach(pool, run);
+    slice->state = WR_SLICE_STATE_FREE;
+    WR_ADD(pool->books.reserved, slice->extent_bytes);
+    WR_ADD(pool->books.free, slice->extent_bytes);
+    wr_page *page = wr_page_get(slice->page);
+    WR_ADD(pool->books.whole, wr_page_whole_bytes(page, slice));
+    WR_ADD(pool->books.settled, wr_page_settled_of(page, pool->moment, slice));
     return carve(pool, slice, extent_bytes);
 }
 
@@ -124,13 +167,29 @@ wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page, wr
 void wr_pool_release(wr_pool *pool, wr_slice *slice)
 {
     wr_page *page = wr_page_get(slice->page);
-    wr_page_give(page, &pool->books, pool->moment, slice->address, slice->extent_bytes);
+    WR_ADD(pool->books.free, slice->extent_bytes);
+    wr_page_mark(page, slice, pool->moment->mark);
     if (__builtin_expect(pool->kept != NULL, 0)) {
+        WR_ADD(pool->books.whole, wr_page_whole_bytes(page, slice));
         slice->state = WR_SLICE_STATE_KEPT;
         wr_index_insert(pool->kept, slice);
         return;
     }
-    wr_pool_settle(pool, page, slice);
+    /* What becomes whole has just been marked, so nothing becomes settled. */
+    uint64_t before = 0;
+    wr_slice *next = wr_slice_get(slice->next), *prev = wr_slice_get(slice->prev);
+    slice->state = WR_SLICE_STATE_FREE;
+    if (slice->next != 0 && next->state == WR_SLICE_STATE_FREE) {
+        before = wr_page_whole_bytes(page, next);
+    }
+    if (slice->prev != 0 && prev->state == WR_SLICE_STATE_FREE) {
+        before += wr_page_whole_bytes(page, prev);
+    }
+    slice = wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
+    uint64_t whole = wr_page_whole_bytes(page, slice);
+    if (whole != before) {
+        WR_ADD(pool->books.whole, whole - before);
+    }
 }
 
 void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
@@ -146,7 +205,11 @@ void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
         uint64_t tick = page->marks[wr_page_granule(page, slice->address)] & WR_TICK_MASK;
         if (((now_tick - tick) & WR_TICK_MASK) >= min_age) {
             wr_index_remove(pool->kept, slice);
-            wr_pool_settle(pool, page, slice);
+            WR_SUB(pool->books.reserved, slice->extent_bytes);
+            WR_SUB(pool->books.free, slice->extent_bytes);
+            WR_SUB(pool->books.whole, wr_page_whole_bytes(page, slice));
+            WR_SUB(pool->books.settled, wr_page_settled_of(page, pool->moment, slice));
+            wr_pool_attach(pool, slice);
         }
         slice = next;
     }
@@ -177,43 +240,104 @@ void wr_pool_forget_outdated(wr_pool *pool, wr_page *page)
 
 /* ---- coming and going of whole granules ---- */
 
-wr_slice *wr_pool_cut(wr_pool *pool, wr_slice *slice, uint64_t begin, uint64_t end)
+void wr_pool_detach(wr_pool *pool, wr_slice *slice)
 {
     wr_page *page = wr_page_get(slice->page);
     WR_ASSERT(slice->state == WR_SLICE_STATE_FREE);
     if (!page->outdated) {
         wr_index_remove(pool->index, slice);
     }
+    slice->state = WR_SLICE_STATE_TRANSIT;
+    WR_SUB(pool->books.reserved, slice->extent_bytes);
+    WR_SUB(pool->books.free, slice->extent_bytes);
+    WR_SUB(pool->books.whole, wr_page_whole_bytes(page, slice));
+    WR_SUB(pool->books.settled, wr_page_settled_of(page, pool->moment, slice));
+}
+
+static void subtract_neighbour(const wr_pool *pool, const wr_page *page, wr_slice_id id,
+                               uint64_t *whole, uint64_t *settled)
+{
+    const wr_slice *slice = wr_slice_get(id);
+    if (id != 0 && slice->state == WR_SLICE_STATE_FREE) {
+        *whole -= wr_page_whole_bytes(page, slice);
+        *settled -= wr_page_settled_of(page, pool->moment, slice);
+    }
+}
+
+void wr_pool_attach(wr_pool *pool, wr_slice *slice)
+{
+    wr_page *page = wr_page_get(slice->page);
+    uint64_t whole = 0, settled = 0;
+    subtract_neighbour(pool, page, slice->prev, &whole, &settled);
+    subtract_neighbour(pool, page, slice->next, &whole, &settled);
+    WR_ADD(pool->books.reserved, slice->extent_bytes);
+    WR_ADD(pool->books.free, slice->extent_bytes);
+    slice->state = WR_SLICE_STATE_FREE;
+    slice = wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
+    WR_ADD(pool->books.whole, whole + wr_page_whole_bytes(page, slice));
+    WR_ADD(pool->books.settled, settled + wr_page_settled_of(page, pool->moment, slice));
+}
+
+wr_slice *wr_pool_cut(wr_pool *pool, wr_slice *slice, uint64_t begin, uint64_t end)
+{
+    wr_page *page = wr_page_get(slice->page);
+    wr_pool_detach(pool, slice);
     if (end < wr_slice_end(slice)) {
         wr_slice *right = wr_slab_pop(pool->cache);
         wr_page_split(page, slice, end, right);
-        wr_index_insert(pool->index, right);
+        wr_pool_attach(pool, right);
     }
     if (begin > slice->address) {
         wr_slice *left = slice;
         slice = wr_slab_pop(pool->cache);
         wr_page_split(page, left, begin, slice);
-        wr_index_insert(pool->index, left);
+        wr_pool_attach(pool, left);
     }
-    wr_page_take(page, &pool->books, pool->moment, begin, end - begin);
     wr_page_unlink(page, slice);
-    slice->state = WR_SLICE_STATE_TRANSIT;
     slice->pool = NULL;
     return slice;
 }
 
-void wr_pool_adopt(wr_pool *pool, wr_slice *slice)
+void wr_pool_enter(wr_pool *pool, wr_slice *slice)
 {
     wr_page *page = wr_page_get(slice->page);
     uint32_t first = wr_page_granule(page, slice->address);
     uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
     for (uint32_t g = first; g <= last; g++) {
         page->marks[g] &= WR_TICK_MASK;
-        page->granules[g].free_bytes = page->granule_bytes;
     }
-    WR_ADD(pool->books.age[0].whole, slice->extent_bytes);
     wr_page_link(page, slice, pool);
-    wr_pool_settle(pool, page, slice);
+    slice->state = WR_SLICE_STATE_TRANSIT;
+}
+
+void wr_pool_adopt(wr_pool *pool, wr_slice *slice)
+{
+    wr_pool_enter(pool, slice);
+    wr_pool_attach(pool, slice);
+}
+
+void wr_pool_recount(wr_pool *pool)
+{
+    uint64_t settled = 0;
+    if (pool->index == NULL) {
+        return;
+    }
+    for (wr_page *page = pool->outdated; page != NULL; page = page->next_outdated) {
+        const wr_slice *slice = wr_slice_get(page->granules[0].first);
+        settled += slice->state == WR_SLICE_STATE_FREE
+                       ? wr_page_settled_of(page, pool->moment, slice)
+                       : 0;
+    }
+    wr_index *indexes[] = {pool->index, pool->kept};
+    for (size_t i = 0; i < 2 && indexes[i] != NULL; i++) {
+        uint64_t least = pool->layout->granular ? pool->granule_bytes : WR_UNIT_BYTES;
+        const wr_slice *slice = wr_index_find_after(indexes[i], least, 0);
+        while (slice != NULL) {
+            settled += wr_page_settled_of(wr_page_get(slice->page), pool->moment, slice);
+            slice = wr_index_find_after(indexes[i], slice->extent_bytes, slice->address + 1);
+        }
+    }
+    WR_PUT(pool->books.settled, settled);
 }
 
 const char *wr_pool_walk(const wr_pool *pool)

@@ -38,6 +38,7 @@ typedef struct wr_pool {
     wr_slab_cache *cache;
     struct wr_manager *manager; /* NULL: the bank's */
     uint32_t number;            /* its place in the preset */
+    uint64_t granule_bytes;     /* of its ranges; 0: it has whole pages */
     uint64_t demand_bytes;      /* page size now (adaptive), or decaying request size */
     wr_page *outdated;          /* pages that serve no new requests, by next_outdated */
 } wr_pool;
@@ -63,30 +64,33 @@ void wr_pool_release(wr_pool *pool, wr_slice *slice);
  * ones. */
 void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age);
 
-/* Cuts [begin, end), whole granules, out of a free slice in the index: an unlinked slice in
- * transit, in nobody's books. Takes two spares. */
-wr_slice *wr_pool_cut(wr_pool *pool, wr_slice *slice, uint64_t begin, uint64_t end);
+/* ---- coming and going of whole granules; each slice on its way is in transit, in no index
+ * and in nobody's books ---- */
 
-/* Takes over a slice of whole granules that is in transit and backed: it becomes a free slice of
- * the pool, with nothing left to wait for. */
+/* Takes a free slice out of index and books; it stays linked in the pool's span. */
+void wr_pool_detach(wr_pool *pool, wr_slice *slice);
+/* The reverse: merges it with its free neighbours, as they are by now. */
+void wr_pool_attach(wr_pool *pool, wr_slice *slice);
+
+/* Cuts [begin, end), whole granules that have passed, out of a free slice in the index; the part
+ * is linked nowhere any more. Takes two spares. */
+wr_slice *wr_pool_cut(wr_pool *pool, wr_slice *slice, uint64_t begin, uint64_t end);
+/* Links a backed slice of whole granules into the pool's spans, with nothing to wait for. */
+void wr_pool_enter(wr_pool *pool, wr_slice *slice);
+/* Enter and attach. */
 void wr_pool_adopt(wr_pool *pool, wr_slice *slice);
 
-/* Merges a slice that has just become free (or bare) with neighbours of its state and puts it
- * into `index`, which holds that state's slices of this owner; NULL: they are in none. Records
- * that become spare go to `cache`. */
+/* Merges a slice with neighbours of its state and puts it into `index`, which holds that state's
+ * slices of this owner (NULL: they are in none). Records that become spare go to `cache`. */
 wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page, wr_slice *slice);
+
+/* Marks have passed: counts again which whole granules are settled. */
+void wr_pool_recount(wr_pool *pool);
 
 /* A page of this pool serves no new requests from now on: its free slices leave the index. */
 void wr_pool_outdate(wr_pool *pool, wr_page *page);
 /* Undoes the listing of an outdated page that is about to go. */
 void wr_pool_forget_outdated(wr_pool *pool, wr_page *page);
-
-/* Makes a slice that is in transit, backed and linked in the pool's span a free one again. */
-static inline void wr_pool_settle(wr_pool *pool, wr_page *page, wr_slice *slice)
-{
-    slice->state = WR_SLICE_STATE_FREE;
-    wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
-}
 
 /* Checks the index against itself; the pages are walked apart. NULL or what is wrong. */
 const char *wr_pool_walk(const wr_pool *pool);

@@ -13,31 +13,35 @@
 /* ---- who pins ---- */
 
 typedef struct pin_survey {
-    const wr_moment *moment;
     const wr_bank *bank;
     weir_pinning *pinning;
     size_t capacity;
 } pin_survey;
 
-/* Free bytes that the granule cannot give back because somebody holds a part of it. */
-static uint64_t pinned_in(const pin_survey *survey, const wr_page *page, uint32_t granule)
+/* Bytes of free neighbours, on one side, in granules that `slice` shares with them. */
+static uint64_t pinned_beside(const wr_page *page, const wr_slice *slice, bool before)
 {
-    uint64_t free_bytes = page->granules[granule].free_bytes;
-    bool passed = wr_moment_slot(survey->moment, page->marks[granule]) == 0;
-    return passed && free_bytes < page->granule_bytes ? free_bytes : 0;
+    uint64_t begin = wr_page_granule_address(page, wr_page_granule(page, slice->address));
+    uint64_t end = wr_page_granule_address(page, wr_page_granule(page, wr_slice_end(slice) - 1)) +
+                   page->granule_bytes;
+    uint64_t bytes = 0;
+    wr_slice_id id = before ? slice->prev : slice->next;
+    while (id != 0) {
+        const wr_slice *other = wr_slice_get(id);
+        uint64_t from = other->address > begin ? other->address : begin;
+        uint64_t to = wr_slice_end(other) < end ? wr_slice_end(other) : end;
+        if (from >= to) {
+            break;
+        }
+        bytes += other->state == WR_SLICE_STATE_FREE ? to - from : 0;
+        id = before ? other->prev : other->next;
+    }
+    return bytes;
 }
 
-static uint64_t pinned_by(const pin_survey *survey, const wr_page *page, const wr_slice *slice)
+static uint64_t pinned_by(const wr_page *page, const wr_slice *slice)
 {
-    uint32_t first = wr_page_granule(page, slice->address);
-    uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
-    bool covers_first = slice->address == wr_page_granule_address(page, first) &&
-                        slice->extent_bytes >= page->granule_bytes;
-    bool covers_last = wr_slice_end(slice) ==
-                           wr_page_granule_address(page, last) + page->granule_bytes &&
-                       slice->extent_bytes >= page->granule_bytes;
-    uint64_t bytes = covers_first ? 0 : pinned_in(survey, page, first);
-    return last == first || covers_last ? bytes : bytes + pinned_in(survey, page, last);
+    return pinned_beside(page, slice, true) + pinned_beside(page, slice, false);
 }
 
 static void insert_pinning(pin_survey *survey, const weir_pinning *pinning)
@@ -60,7 +64,7 @@ static void visit_pinning(void *context, wr_page *page, wr_slice *slice)
     if (slice->state != WR_SLICE_STATE_HELD) {
         return;
     }
-    weir_pinning pinning = {.pinned_bytes = pinned_by(survey, page, slice),
+    weir_pinning pinning = {.pinned_bytes = pinned_by(page, slice),
                             .buffer_bytes = slice->held.requested_bytes};
     if (pinning.pinned_bytes == 0) {
         return;
@@ -71,16 +75,14 @@ static void visit_pinning(void *context, wr_page *page, wr_slice *slice)
     insert_pinning(survey, &pinning);
 }
 
-/* Visits all slices of all managers (and, if asked, of the bank). */
-static void visit_all(wr_bank *bank, wr_slice_visitor visit, void *context,
-                      const wr_moment **moment)
+/* Visits all slices of all managers. */
+static void visit_all(wr_bank *bank, wr_slice_visitor visit, void *context)
 {
     uint32_t slot = 0;
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager);
         wr_lock_take(&bank->lock);
-        *moment = &manager->moment;
         for (uint32_t i = 0; i < bank->class_count; i++) {
             wr_pool_visit(bank, &manager->pools[i], visit, context);
         }
@@ -94,7 +96,7 @@ void wr_survey_pinning(wr_bank *bank, weir_pinning *pinning, size_t capacity)
 {
     pin_survey survey = {.bank = bank, .pinning = pinning, .capacity = capacity};
     memset(pinning, 0, capacity * sizeof *pinning);
-    visit_all(bank, visit_pinning, &survey, &survey.moment);
+    visit_all(bank, visit_pinning, &survey);
 }
 
 /* ---- who is waited for ---- */
@@ -177,11 +179,10 @@ static void visit_touch(void *context, wr_page *page, wr_slice *slice)
 static uint64_t survey_untouched(wr_bank *bank)
 {
     touch_survey survey = {.bank = bank};
-    const wr_moment *moment;
     if (bank->table->untouched == NULL) {
         return 0;
     }
-    visit_all(bank, visit_touch, &survey, &moment);
+    visit_all(bank, visit_touch, &survey);
     wr_lock_take(&bank->lock);
     for (uint32_t i = 0; i < bank->class_count; i++) {
         wr_pool_visit(bank, &bank->classes[i].bank, visit_touch, &survey);

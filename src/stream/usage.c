@@ -118,6 +118,15 @@ static void fill_usage(weir_usage *usage, const wr_totals *sum)
     usage->live_count = sum->live;
 }
 
+/* Buffers of streams that have ended are in the events already. */
+static void count_pairs(const wr_manager *manager, weir_usage *usage)
+{
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        usage->allocations += WR_GET(manager->pools[i].books.entered);
+        usage->releases += WR_GET(manager->pools[i].books.left);
+    }
+}
+
 static void fill_events(wr_bank *bank, weir_usage *usage)
 {
 #define COPY(name, text) usage->name = WR_GET(bank->events.name);
@@ -126,8 +135,7 @@ static void fill_events(wr_bank *bank, weir_usage *usage)
     wr_lock_take(&bank->roster_lock);
     for (uint32_t i = 0; i < bank->roster_count; i++) {
         if (bank->roster[i] != NULL) {
-            usage->allocations += WR_GET(bank->roster[i]->allocations);
-            usage->releases += WR_GET(bank->roster[i]->releases);
+            count_pairs(bank->roster[i], usage);
         }
     }
     wr_lock_leave(&bank->roster_lock);
@@ -188,8 +196,7 @@ weir_result weir_stream_memory_usage(weir_stream *stream, weir_usage *usage)
     apply_remote(&sum, &remote);
     fill_usage(usage, &sum);
     usage->peak_in_use_bytes = WR_GET(manager->peak_in_use);
-    usage->allocations = WR_GET(manager->allocations);
-    usage->releases = WR_GET(manager->releases);
+    count_pairs(manager, usage);
     wr_manager_unlock(manager);
     return WEIR_OK;
 }

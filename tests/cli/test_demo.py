@@ -5,7 +5,7 @@ import json
 import re
 import unittest
 
-from command import run
+from command import has_shadow_memory, run
 
 MIB = 1 << 20
 LABELS = ["start", "4 x [4096,4096] f32", "dropped", "4 x [256,256] f32", "dropped",
@@ -67,7 +67,9 @@ class Experiment(unittest.TestCase):
                     step["footprint_bytes"], step)
 
     def test_the_footprint_is_back_one_line_after_cleanup(self):
-        for shown in self.shown.values():
+        for (device, _), shown in self.shown.items():
+            if device == "host" and has_shadow_memory():
+                continue
             footprint = column(shown, "footprint")
             self.assertGreaterEqual(footprint[1], footprint[0] + 246.0)
             self.assertLessEqual(footprint[6], footprint[0] + 3.0)

@@ -70,9 +70,10 @@ class Numbers(Replay):
         self.assertGreater(found["modelled_driver_seconds"], 0)
         self.assertLess(found["modelled_driver_seconds"], 0.01)
 
-    def test_whole_pages_need_as_much_for_it(self):
+    def test_whole_pages_hold_it_too(self):
         found = self.replayed(SMALL, "--granule", "0")
-        self.assertEqual(found["peak_reserved_bytes"], 6 * MIB)
+        self.assertEqual(found["peak_requested_bytes"], 6 * MIB)
+        self.assertGreaterEqual(found["peak_reserved_bytes"], 6 * MIB)
         self.assertEqual(found["kept_bytes"], 0)
 
     def test_the_host_driver_replays_it_too(self):

@@ -103,6 +103,7 @@ static void parser__says_line_and_reason(void **state)
         {"\n\nfrobnicate x\n", "3: unknown statement 'frobnicate'"},
         {"free\n", "1: expected a buffer's name at the end of the line"},
         {"free a b\n", "1: unexpected 'b'"},
+        {"free x$i/2\n", "1: unexpected '/2'"},
         {"alloc x\n", "1: expected a number at the end of the line"},
         {"alloc x 64MB\n", "1: '64MB' is not a number; units are B KiB MiB GiB TiB"},
         {"alloc x 1.5GiB\n", "1: '1.5GiB' is not a whole number"},

@@ -67,16 +67,16 @@ static bool overlap(uint64_t one, uint64_t one_bytes, uint64_t other,
     return one < other + other_bytes && other < one + one_bytes;
 }
 
-/* May a buffer of `stream` have these dropped bytes while the work they wait for is
- * queued? In the order of one stream it may. */
-static bool is_guarded_from(const model *m, const model_dropped *dropped, unsigned stream)
+/* The stream whose queued work may still use these dropped bytes, so that `stream` may
+ * not have them; -1 if there is none. In the order of one stream it may. */
+static int guarding_stream(const model *m, const model_dropped *dropped, unsigned stream)
 {
     for (unsigned s = 0; s < MODEL_STREAMS; s++) {
         if (s != stream && dropped->waits_for[s] > m->streams[s].done) {
-            return true;
+            return (int)s;
         }
     }
-    return false;
+    return -1;
 }
 
 static void check_room(model *m, const model_buffer *added)
@@ -92,14 +92,17 @@ static void check_room(model *m, const model_buffer *added)
     }
     for (unsigned i = 0; i < m->dropped_count; i++) {
         const model_dropped *dropped = &m->dropped[i];
+        if (!overlap(added->address, added->extent, dropped->address, dropped->extent)) {
+            continue;
+        }
+        int guard = guarding_stream(m, dropped, added->stream);
         MODEL_CHECK(
-            m,
-            !overlap(added->address, added->extent, dropped->address, dropped->extent) ||
-                !is_guarded_from(m, dropped, added->stream),
-            "new %#llx+%llu of stream %u lies on bytes of stream %u that queued work "
-            "may still use",
+            m, guard < 0,
+            "new %#llx+%llu of stream %u lies on %#llx+%llu dropped by stream %u, "
+            "which work queued on stream %d may still use",
             (unsigned long long)added->address, (unsigned long long)added->extent,
-            added->stream, dropped->stream);
+            added->stream, (unsigned long long)dropped->address,
+            (unsigned long long)dropped->extent, dropped->stream, guard);
     }
 }
 

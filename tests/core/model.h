@@ -58,6 +58,8 @@ typedef struct model_tag {
     uint64_t in_use_bytes, peak_bytes, live_count;
 } model_tag;
 
+struct model;
+
 typedef struct model_desc {
     const char *preset;
     uint64_t granule_bytes; /* 0: pages whole */
@@ -65,7 +67,8 @@ typedef struct model_desc {
     uint64_t keep_bytes;
     uint64_t walk_every; /* weir_device_check after so many steps; 0: never */
     uint64_t seed;       /* printed on failure */
-    void (*failed)(const char *text); /* does not return */
+    void (*failed)(const char *text);     /* does not return */
+    void (*heard)(const struct model *m); /* after each step; may be NULL */
 } model_desc;
 
 typedef struct model {

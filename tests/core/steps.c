@@ -607,6 +607,9 @@ void model_step(model *m)
         choice -= steps[step++].weight;
     }
     steps[step].run(m);
+    if (m->desc.heard != NULL) {
+        m->desc.heard(m);
+    }
     model_compare(m);
 }
 
@@ -618,6 +621,9 @@ void model_open(model *m, const model_desc *desc, choices *from)
     m->desc = *desc;
     m->from = from;
     DOING(m, "open");
+    while (weir_tag_pop() == WEIR_OK) {
+        /* a model that failed before has left them */
+    }
     weir_sim_desc sim = weir_sim_defaults();
     sim.capacity_bytes = 512 * MIB;
     sim.context_bytes = 16 * MIB;

@@ -117,12 +117,12 @@ static void cleanup__never_returns_more_than_at_most(void **state)
 
 /* Two buffers are dropped with time between; the one dropped first goes first. Which one
  * stayed is seen from where the next request of that size lands without a driver call. */
-static void check_longest_idle_first(const weir_sim_desc *sim,
+static void check_longest_idle_first(const weir_sim_desc *sim, uint64_t bytes,
                                      bool first_made_first_dropped)
 {
     rig r = rig_open(sim, &(weir_device_desc){.no_thread = true, .no_idle = true});
-    weir_buffer one = make(r.stream, 8 * MIB, NULL);
-    weir_buffer two = make(r.stream, 8 * MIB, NULL);
+    weir_buffer one = make(r.stream, bytes, NULL);
+    weir_buffer two = make(r.stream, bytes, NULL);
     weir_buffer first = first_made_first_dropped ? one : two;
     weir_buffer second = first_made_first_dropped ? two : one;
     uint64_t stays = weir_buffer_address(second);
@@ -138,7 +138,7 @@ static void check_longest_idle_first(const weir_sim_desc *sim,
         cleanup(r.device, &(weir_cleanup_desc){.at_most_bytes = second_extent});
     assert_true(outcome.returned_bytes > 0);
     weir_sim_ledger before = ledger_of(&r);
-    weir_buffer next = make(r.stream, 8 * MIB, NULL);
+    weir_buffer next = make(r.stream, bytes, NULL);
     weir_sim_ledger after = ledger_of(&r);
     assert_int_equal(memory_calls(&before), memory_calls(&after));
     assert_int_equal(weir_buffer_address(next), stays);
@@ -150,10 +150,10 @@ static void cleanup__returns_the_longest_idle_first(void **state)
 {
     (void)state;
     weir_sim_desc plain = plain_sim();
-    check_longest_idle_first(NULL, true);
-    check_longest_idle_first(NULL, false);
-    check_longest_idle_first(&plain, true);
-    check_longest_idle_first(&plain, false);
+    check_longest_idle_first(NULL, 8 * MIB, true);
+    check_longest_idle_first(NULL, 8 * MIB, false);
+    check_longest_idle_first(&plain, 100 * MIB, true);
+    check_longest_idle_first(&plain, 100 * MIB, false);
 }
 
 /* ---- what stays, and why ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Random calls over several streams on the device and on a naive model of it, compared
  * after every call. WEIR_SEED chooses the calls, WEIR_OPS their number per test,
- * WEIR_SOAK=1 makes it ten million in all. */
+ * WEIR_SOAK=1 makes it ten million in all, WEIR_VERBOSE=1 prints each. */
 #include "support.h"
 
 #include <stdbool.h>
@@ -17,6 +17,12 @@
 static void failed(const char *text)
 {
     fail_msg("%s", text);
+}
+
+static void print_step(const model *m)
+{
+    print_message("%llu%s %s\n", (unsigned long long)m->steps, m->armed ? "!" : "",
+                  m->doing);
 }
 
 static bool is_soak(void)
@@ -38,6 +44,7 @@ static void run(model_desc desc)
     desc.seed = seed();
     desc.walk_every = is_soak() ? 1000 : 1;
     desc.failed = failed;
+    desc.heard = environment_number("WEIR_VERBOSE", 0) != 0 ? print_step : NULL;
     choices from = {.state = desc.seed};
     model_open(&m, &desc, &from);
     for (uint64_t i = 0; i < ops; i++) {

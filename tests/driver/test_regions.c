@@ -90,7 +90,7 @@ static void assert_equal_slot(const wr_regions *book, const model *slots, size_t
     assert_null(wr_regions_find(book, end));
     for (uint64_t run_end; at < end; at = run_end) {
         bool backed;
-        run_end = wr_regions_run_end(book, found, at, &backed);
+        run_end = wr_regions_run_end(book, found, at, UINT64_MAX, &backed);
         assert_true(run_end > at && run_end <= end);
         for (uint64_t unit = (at - found->address) / UNIT;
              unit < (run_end - found->address) / UNIT; unit++) {

@@ -57,6 +57,13 @@ static inline int close_device(void **state)
     return 0;
 }
 
+/* All extents count, those past the rank too. */
+static inline void assert_shape(weir_shape shape, weir_shape expected)
+{
+    assert_int_equal(shape.rank, expected.rank);
+    assert_memory_equal(shape.extent, expected.extent, sizeof shape.extent);
+}
+
 #define ON_HOST(test) cmocka_unit_test_setup_teardown(test, open_host, close_device)
 #define ON_SIM(test) cmocka_unit_test_setup_teardown(test, open_sim, close_device)
 

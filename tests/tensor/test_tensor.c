@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <pthread.h>
+#include <string.h>
 
 static void drop__returns_the_bytes_after_the_last_clone(void **state)
 {
@@ -65,8 +66,7 @@ static void tensor__says_what_it_was_made_with(void **state)
     weir_shape given = WEIR_SHAPE(3, 5);
     given.extent[4] = 99; /* past the rank */
     assert_ok(weir_tensor_zeros(stream, given, &tensor));
-    weir_shape shape = weir_tensor_shape(tensor);
-    assert_memory_equal(&shape, &WEIR_SHAPE(3, 5), sizeof shape);
+    assert_shape(weir_tensor_shape(tensor), WEIR_SHAPE(3, 5));
     assert_int_equal(weir_tensor_dtype(tensor), WEIR_DTYPE_F32);
     assert_int_equal(weir_tensor_element_count(tensor), 15);
     assert_int_equal(weir_buffer_bytes(weir_tensor_buffer(tensor)), 60);
@@ -85,6 +85,31 @@ static void tensor__carries_the_threads_tag(void **state)
     assert_int_equal(usage.in_use_bytes, 100);
     assert_int_equal(usage.live_count, 1);
     weir_tensor_drop(tensor);
+}
+
+/* Of 64 tensors of 4 MiB the one in the middle stays. */
+static void survivor__keeps_little_memory_and_is_named(void **state)
+{
+    (void)state;
+    weir_tensor *tensors[64] = {NULL};
+    weir_usage usage = {.size = sizeof usage};
+    weir_explain_line lines[WEIR_EXPLAIN_LINES];
+    for (int i = 0; i < 64; i++) {
+        assert_ok(weir_tag_push(i == 31 ? "survivor" : "others"));
+        assert_ok(weir_tensor_zeros(stream, WEIR_SHAPE(1 << 20), &tensors[i]));
+        assert_ok(weir_tag_pop());
+    }
+    for (int i = 0; i < 64; i++) {
+        weir_tensor_drop(i == 31 ? NULL : tensors[i]);
+    }
+    assert_ok(weir_device_memory_cleanup(device, NULL, NULL));
+    assert_ok(weir_device_memory_usage(device, &usage));
+    assert_int_equal(usage.in_use_bytes, 4 << 20);
+    assert_true(usage.reserved_bytes <= 8 << 20);
+    assert_ok(weir_device_explain_lines(device, lines));
+    assert_non_null(strstr(lines[0].reason, "survivor"));
+    assert_null(strstr(lines[0].reason, "others"));
+    weir_tensor_drop(tensors[31]);
 }
 
 static void into_data__refuses_null_and_too_little_room(void **state)
@@ -110,6 +135,7 @@ int main(void)
         ON_HOST(drop__works_from_any_thread),
         ON_HOST(tensor__says_what_it_was_made_with),
         ON_HOST(tensor__carries_the_threads_tag),
+        ON_HOST(survivor__keeps_little_memory_and_is_named),
         ON_HOST(into_data__refuses_null_and_too_little_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

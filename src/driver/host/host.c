@@ -57,6 +57,7 @@ static weir_result host_open(const char *argument, const void *config,
     return WEIR_OK;
 }
 
+/* After an abandoned device pages, ranges and streams may still be there. */
 static void host_close(weir_driver *driver)
 {
     wr_hostdrv *host = host_of(driver);
@@ -83,7 +84,11 @@ static void host_properties(weir_driver *driver, weir_driver_properties *propert
     };
 }
 
-/* ---- streams and fences ---- */
+/* ---- streams and fences ----
+ *
+ * Work is done when the call that asks for it returns, so nothing is ever queued: a
+ * stream is an order of calls, kept by its lock, and a fence is the value that has always
+ * passed. */
 
 static weir_result host_stream_open(weir_driver *driver, void *native,
                                     weir_driver_stream *stream)
@@ -175,7 +180,10 @@ static void host_fence_release(weir_driver *driver, weir_driver_fence fence)
     (void)fence;
 }
 
-/* ---- work ---- */
+/* ---- work ----
+ *
+ * Addresses are not looked up here: whoever calls has checked them, and a book that every
+ * copy must lock would cost more than small copies do. */
 
 static weir_result host_write(weir_driver *driver, weir_driver_stream stream,
                               uint64_t address, const void *data, uint64_t bytes)
@@ -201,6 +209,7 @@ static weir_result host_read(weir_driver *driver, weir_driver_stream stream,
     return WEIR_OK;
 }
 
+/* memmove: the two may overlap. */
 static weir_result host_copy(weir_driver *driver, weir_driver_stream stream, uint64_t to,
                              uint64_t from, uint64_t bytes)
 {
@@ -213,6 +222,7 @@ static weir_result host_copy(weir_driver *driver, weir_driver_stream stream, uin
     return WEIR_OK;
 }
 
+/* `arguments` need no copy, the kernel has run when this returns. */
 static weir_result host_launch(weir_driver *driver, weir_driver_stream stream,
                                const weir_launch *launch)
 {

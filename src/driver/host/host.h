@@ -31,11 +31,10 @@ typedef struct wr_hostdrv {
     wr_system system;
     uint64_t context_bytes;         /* footprint at open */
     _Atomic uint64_t charged_bytes; /* pages, in whole system pages, and commits */
-    wr_lock
-        lock; /* guards `book` and the list of streams; never held across a system call */
-    wr_regions book;
-    wr_hostdrv_stream *streams;
-    wr_workers workers;
+    wr_lock lock;                   /* never held across a system call */
+    wr_regions book;                /* guard: lock */
+    wr_hostdrv_stream *streams;     /* all open ones, for close; guard: lock */
+    wr_workers workers;             /* guards itself */
 } wr_hostdrv;
 
 /* ---- memory.c: entries of the table ---- */

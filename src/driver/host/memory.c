@@ -295,7 +295,7 @@ static weir_result find_run(wr_hostdrv *host, uint64_t address, uint64_t end,
                           "host: untouched: 0x%" PRIx64 " is in no page and no range",
                           address);
     } else {
-        uint64_t found = wr_regions_run_end(&host->book, region, address, backed);
+        uint64_t found = wr_regions_run_end(&host->book, region, address, end, backed);
         *run_end = found < end ? found : end;
     }
     wr_lock_leave(&host->lock);

@@ -155,6 +155,8 @@ static bool settle_stream(wr_sim *sim, wr_sim_stream *stream)
     return moved;
 }
 
+/* One stream's wait may be what another's waits for, so round after round until none
+ * moves. */
 static void settle(wr_sim *sim)
 {
     bool moved;
@@ -187,6 +189,9 @@ static bool want_awaited(wr_sim *sim, const wr_sim_stream *stream)
     return raised;
 }
 
+/* First marks, on all streams, how far each has to get, round after round until no wait
+ * asks for more; then completes all of it. No recursion: chains of waits may be as long
+ * as a trace. */
 void wr_sim_complete(wr_sim *sim, wr_sim_stream *stream, uint64_t position)
 {
     WR_ASSERT(position <= stream->queued);

@@ -145,11 +145,12 @@ static weir_result sim_open(const char *argument, const void *config,
         sim->next_address = desc.granule_bytes;
     }
     sim->ledger.context_bytes = desc.context_bytes;
-    sim->clock_ms = 1;
+    sim->clock_ms = 1; /* not 0, which weir_device_tick takes for "ask the driver" */
     *driver = &sim->base;
     return WEIR_OK;
 }
 
+/* After an abandoned device regions, streams and fences may still be there. */
 static void sim_close(weir_driver *driver)
 {
     wr_sim *sim = wr_sim_of(driver);

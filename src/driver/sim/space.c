@@ -42,6 +42,7 @@ static weir_result hand_out(wr_sim *sim, const char *call, uint64_t bytes)
     return WEIR_OK;
 }
 
+/* What is not let go at once goes on counting against the capacity. */
 static void hand_back(wr_sim *sim, uint64_t bytes)
 {
     sim->ledger.handed_back_bytes += bytes;
@@ -214,6 +215,7 @@ weir_result wr_sim_decommit(weir_driver *driver, uint64_t address, uint64_t byte
     return result;
 }
 
+/* The total stays as it is, so a full device can move too. */
 static weir_result move(wr_sim *sim, uint64_t to, uint64_t from, uint64_t bytes)
 {
     wr_region *source;
@@ -263,6 +265,7 @@ uint64_t wr_sim_pending_bytes(weir_driver *driver)
     return bytes;
 }
 
+/* Only a caller who waits sees late bytes go, so that both states can be looked at. */
 weir_result wr_sim_progress(weir_driver *driver, bool wait)
 {
     wr_sim *sim = wr_sim_of(driver);

@@ -47,6 +47,7 @@ weir_result wr_sim_stream_open(weir_driver *driver, void *native,
     return result;
 }
 
+/* The slot stays taken as long as work is queued or a fence names the stream. */
 void wr_sim_stream_close(weir_driver *driver, weir_driver_stream handle)
 {
     wr_sim *sim = wr_sim_of(driver);
