@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     uint64_t failed = 0, done = 0;
     for (bool is_full = false; done < requests;) {
         uint64_t bytes = wr_bench_random_size(&random, 256, largest_bytes);
-        while (live.total_bytes + bytes > live_bytes) {
+        while (live.count > 0 && live.total_bytes + bytes > live_bytes) {
             is_full = true;
             drop_at(&live, wr_bench_random(&random) % live.count);
         }

@@ -72,6 +72,8 @@ static size_t play(replay *run, size_t begin, size_t end)
             return i;
         }
         if (has_lag && ops[i].kind != WR_TRACE_KIND_MARK) {
+            weir_stream *stream = run->streams[ops[i].stream];
+            weir_sim_queue(run->sim, weir_stream_driver_stream(stream));
             weir_sim_step(run->sim);
         }
     }

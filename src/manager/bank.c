@@ -19,6 +19,7 @@ void wr_bank_lock(wr_bank *bank)
 void wr_bank_unlock(wr_bank *bank)
 {
     wr_sequence_end(&bank->sequence);
+    wr_slab_trim_above(&bank->cache);
     wr_lock_leave(&bank->lock);
 }
 
@@ -55,8 +56,11 @@ weir_result wr_bank_init(wr_bank *bank, const char *preset)
     WR_TRY(wr_preset_fill(bank, preset));
     for (uint32_t i = 0; i < bank->class_count; i++) {
         if (!open_class(bank, &bank->classes[i], i)) {
-            wr_bank_finish(bank);
-            return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for the device's pools");
+            for (uint32_t j = 0; j <= i; j++) {
+                close_class(bank, &bank->classes[j]);
+            }
+            return wr_error(WEIR_OUT_OF_HOST_MEMORY,
+                            "no host memory for the device's pools");
         }
     }
     return WEIR_OK;
@@ -64,7 +68,8 @@ weir_result wr_bank_init(wr_bank *bank, const char *preset)
 
 void wr_bank_finish(wr_bank *bank)
 {
-    wr_harvest all = {.at_most_bytes = UINT64_MAX};
+    wr_harvest all = {.at_most_bytes = UINT64_MAX,
+                      .keeps_mapping = true}; /* no stream is left */
     wr_loot loot = {0};
     wr_harvest_take(bank, NULL, &all, &loot);
     wr_loot_give_back(bank, &loot);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cleanup.h"
 
+#include "guard.h"
 #include "harvest.h"
 #include "waits.h"
 
@@ -21,14 +22,16 @@ static void wait_all(wr_manager *manager)
         wr_waits_settle(manager, false);
         wr_slice_id wait = wr_waits_oldest(manager, false, &fence);
         wr_manager_unlock(manager);
-        if (wait == 0) {
+        if (fence == 0) {
             return;
         }
         WR_COUNT(bank->events.fence_waits);
         weir_result result = bank->table->fence_wait(bank->driver, fence);
         passed = result == WEIR_OK || result == WEIR_DEVICE_LOST;
         wr_manager_lock(manager);
-        wr_waits_drop(manager, wait, passed);
+        if (wait != 0) {
+            wr_waits_drop(manager, wait, passed);
+        }
         wr_manager_unlock(manager);
     }
 }
@@ -39,8 +42,10 @@ static weir_result refuse_capturing(wr_bank *bank)
     wr_lock_take(&bank->roster_lock);
     for (uint32_t i = 0; i < bank->roster_count; i++) {
         if (bank->roster[i] != NULL && bank->roster[i]->capturing) {
-            result = wr_error(WEIR_BUSY, "cleanup: stream \"%s\" is capturing; end or abort it first",
-                              bank->roster[i]->name);
+            result =
+                wr_error(WEIR_BUSY,
+                         "cleanup: stream \"%s\" is capturing; end or abort it first",
+                         bank->roster[i]->name);
         }
     }
     wr_lock_leave(&bank->roster_lock);
@@ -60,7 +65,8 @@ static uint64_t allowance(wr_bank *bank, const weir_cleanup_desc *desc)
 {
     uint64_t reserved = WR_GET(bank->reserved), floor = floor_of(bank, desc);
     uint64_t above = reserved > floor ? reserved - floor : 0;
-    return desc->at_most_bytes != 0 && desc->at_most_bytes < above ? desc->at_most_bytes : above;
+    return desc->at_most_bytes != 0 && desc->at_most_bytes < above ? desc->at_most_bytes
+                                                                   : above;
 }
 
 /* Who has most of the deferred bytes. */
@@ -115,6 +121,19 @@ static void fill_outcome(wr_bank *bank, weir_cleanup_outcome *outcome)
     outcome->driver_deferred_bytes = wr_bank_pending(bank);
 }
 
+/* What may still be under somebody's undeclared work waits for that stream. */
+static void add_withheld(weir_cleanup_outcome *outcome, const wr_loot *loot)
+{
+    if (loot->withheld_bytes > 0) {
+        outcome->kept_bytes -= loot->withheld_bytes < outcome->kept_bytes
+                                   ? loot->withheld_bytes
+                                   : outcome->kept_bytes;
+        outcome->deferred_bytes += loot->withheld_bytes;
+        memcpy(outcome->deferred_stream, loot->withheld_by,
+               sizeof outcome->deferred_stream);
+    }
+}
+
 /* Gives the driver the time it needs, as long as that helps. */
 static void wait_for_driver(wr_bank *bank)
 {
@@ -142,6 +161,8 @@ weir_result wr_cleanup_run(wr_bank *bank, const weir_cleanup_desc *desc,
         wr_cleanup_retire(manager);
         wr_manager_unpin(manager);
     }
+    while (desc->wait && !bank->options.trust_uses && wr_guard_wait(bank)) {
+    }
     wr_harvest want = {.at_most_bytes = allowance(bank, desc)};
     wr_loot loot = {0};
     wr_harvest_take_all(bank, NULL, &want, true, &loot);
@@ -152,6 +173,7 @@ weir_result wr_cleanup_run(wr_bank *bank, const weir_cleanup_desc *desc,
         wait_for_driver(bank);
     }
     fill_outcome(bank, outcome);
+    add_withheld(outcome, &loot);
     return WEIR_OK;
 }
 
@@ -171,16 +193,17 @@ void wr_cleanup_periodic(wr_manager *manager)
         wr_harvest_take(bank, manager, &want, &loot);
     }
     wr_manager_unlock(manager);
-    atomic_fetch_add_explicit(&bank->events.periodic_bytes, wr_loot_give_back(bank, &loot),
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&bank->events.periodic_bytes,
+                              wr_loot_give_back(bank, &loot), memory_order_relaxed);
 }
 
 /* ---- streams that have ended ---- */
 
-/* All unheld memory of the manager, pages and granules, outdated or not, goes to the bank. */
+/* All unheld memory of the manager, pages and granules, outdated or not, goes to the
+ * bank. */
 static void hand_over(wr_manager *manager)
 {
-    wr_harvest all = {.at_most_bytes = UINT64_MAX};
+    wr_harvest all = {.at_most_bytes = UINT64_MAX, .keeps_mapping = true};
     wr_loot loot = {0};
     wr_harvest_take(manager->bank, manager, &all, &loot);
     wr_loot_keep(manager->bank, &loot);

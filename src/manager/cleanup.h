@@ -5,7 +5,8 @@
 
 #include "manager.h"
 
-/* Explicit cleanup; fills all of the outcome but who pins. BUSY while a stream is capturing. */
+/* Explicit cleanup; fills all of the outcome but who pins. BUSY while a stream is
+ * capturing. */
 weir_result wr_cleanup_run(wr_bank *bank, const weir_cleanup_desc *desc,
                            weir_cleanup_outcome *outcome);
 
@@ -16,18 +17,20 @@ void wr_cleanup_periodic(wr_manager *manager);
 uint64_t wr_idle_now_ms(const wr_bank *bank);
 void wr_idle_set_tick(wr_bank *bank, uint64_t now_ms);
 
-/* Stamps use with the time and gives back what nobody used for idle_ms. What was given back and
- * soon asked for again waits longer: at most 8 times as long, half of it per quiet period. */
+/* Stamps use with the time and gives back what nobody used for idle_ms. What was given
+ * back and soon asked for again waits longer: at most 8 times as long, half of it per
+ * quiet period. */
 void wr_idle_run(wr_bank *bank, uint64_t now_ms);
 
-/* Under bank->lock: bytes were asked of the driver; were they given back by time just before? */
+/* Under bank->lock: bytes were asked of the driver; were they given back by time just
+ * before? */
 void wr_idle_note_demand(wr_bank *bank, uint64_t bytes);
 
 /* True if there is anything that time could give back. Takes every lock once. */
 bool wr_idle_has_work(wr_bank *bank);
 
-/* A stream has ended: what it has goes to the bank as soon as its work has passed. Takes the
- * manager's lock. True when all has gone. */
+/* A stream has ended: what it has goes to the bank as soon as its work has passed. Takes
+ * the manager's lock. True when all has gone. */
 bool wr_cleanup_retire(wr_manager *manager);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Growth by the bank, by lending, and by whole pages; ranges with granules are in range.c. */
+/* Growth by the bank, by lending, and by whole pages; ranges with granules are in
+ * range.c. */
 #include "grow.h"
 
+#include "guard.h"
 #include "harvest.h"
 #include "range.h"
 #include "waits.h"
@@ -15,8 +17,9 @@
 
 uint64_t wr_request_run_bytes(const wr_request *request)
 {
-    uint64_t slack =
-        request->alignment_bytes > WR_UNIT_BYTES ? request->alignment_bytes - WR_UNIT_BYTES : 0;
+    uint64_t slack = request->alignment_bytes > WR_UNIT_BYTES
+                         ? request->alignment_bytes - WR_UNIT_BYTES
+                         : 0;
     return request->extent_bytes + slack;
 }
 
@@ -32,10 +35,10 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 
 /* ---- unheld runs ---- */
 
-/* The longest stretch of granules that has passed in a free slice, at most `enough` bytes of
- * it; 0 if none. */
-static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice, uint64_t enough,
-                               uint64_t *begin_out)
+/* The longest stretch of granules that has passed in a free slice, at most `enough` bytes
+ * of it; 0 if none. */
+static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice,
+                               uint64_t enough, uint64_t *begin_out)
 {
     const wr_page *page = wr_page_get(slice->page);
     uint64_t granule = page->granule_bytes;
@@ -53,7 +56,8 @@ static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice, uint6
 }
 
 /* Whether a page (or run) of the lender is one that this pool would use. */
-static bool fits_layout(const wr_pool *pool, const wr_slice *slice, uint64_t run_bytes)
+static bool fits_layout(const wr_pool *pool, const wr_slice *slice, uint64_t run_bytes,
+                        bool loose)
 {
     const wr_layout *layout = pool->layout;
     const wr_page *page = wr_page_get(slice->page);
@@ -69,12 +73,13 @@ static bool fits_layout(const wr_pool *pool, const wr_slice *slice, uint64_t run
     if (layout->kind == WEIR_POOL_KIND_ADAPTIVE) {
         return page->bytes == pool->demand_bytes;
     }
-    return layout->slack_shift == 0 || page->bytes <= run_bytes + (run_bytes >> layout->slack_shift);
+    return loose || layout->slack_shift == 0 ||
+           page->bytes <= run_bytes + (run_bytes >> layout->slack_shift);
 }
 
 /* The tightest run of `lender` that fits: a slice and the part of it to take. */
 static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t run_bytes,
-                          uint64_t *begin, uint64_t *end)
+                          bool loose, uint64_t *begin, uint64_t *end)
 {
     if (lender->index == NULL) {
         return NULL;
@@ -87,23 +92,25 @@ static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t r
         if (!granular) {
             wanted = slice->extent_bytes;
         }
-        if (fits_layout(pool, slice, run_bytes) &&
+        if (fits_layout(pool, slice, run_bytes, loose) &&
             passed_stretch(lender, slice, wanted, begin) >= wanted) {
             *end = *begin + wanted;
             return slice;
         }
-        slice = wr_index_find_after(lender->index, slice->extent_bytes, slice->address + 1);
+        slice =
+            wr_index_find_after(lender->index, slice->extent_bytes, slice->address + 1);
     }
     return NULL;
 }
 
 /* Under both locks: moves a run from the bank into the pool. */
-static bool take_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+static bool take_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                           bool loose)
 {
     wr_bank *bank = manager->bank;
     wr_pool *lender = &bank->classes[pool->number].bank;
     uint64_t begin = 0, end = 0;
-    wr_slice *slice = find_run(lender, pool, run_bytes, &begin, &end);
+    wr_slice *slice = find_run(lender, pool, run_bytes, loose, &begin, &end);
     if (slice == NULL || !wr_slab_fill(&bank->cache, WR_POOL_SPARES)) {
         return false;
     }
@@ -111,7 +118,7 @@ static bool take_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_byte
     return true;
 }
 
-bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes, bool loose)
 {
     wr_bank *bank = manager->bank;
     wr_manager_lock(manager);
@@ -119,7 +126,7 @@ bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
     if (wr_grow_prepare(manager, pool)) {
         wr_sequence_begin(&manager->sequence);
         wr_bank_lock(bank);
-        taken = take_from_bank(manager, pool, run_bytes);
+        taken = take_from_bank(manager, pool, run_bytes, loose);
         wr_bank_unlock(bank);
         wr_sequence_end(&manager->sequence);
     }
@@ -128,18 +135,20 @@ bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
 }
 
 /* Under the lender's lock: moves one fitting run into the bank. */
-static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes)
+static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes, bool loose)
 {
     wr_bank *bank = lender->bank;
     wr_pool *from = &lender->pools[pool->number];
     uint64_t begin = 0, end = 0;
-    wr_slice *slice = find_run(from, pool, run_bytes, &begin, &end);
+    wr_slice *slice = find_run(from, pool, run_bytes, loose, &begin, &end);
     if (slice == NULL || !wr_slab_fill(&lender->cache, WR_POOL_SPARES)) {
         return false;
     }
     wr_sequence_begin(&lender->sequence);
     wr_bank_lock(bank);
-    wr_pool_adopt(&bank->classes[pool->number].bank, wr_pool_cut(from, slice, begin, end));
+    wr_pool_adopt(&bank->classes[pool->number].bank,
+                  wr_pool_cut(from, slice, begin, end));
+    bank->settled_event = wr_guard_event(bank);
     wr_bank_unlock(bank);
     wr_sequence_end(&lender->sequence);
     WR_COUNT(bank->events.lends);
@@ -153,7 +162,8 @@ static bool may_lend(const wr_manager *manager, uint32_t number, uint64_t run_by
     return WR_GET(books->whole) >= run_bytes || WR_GET(books->limbo) >= run_bytes;
 }
 
-bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                        bool loose)
 {
     uint32_t slot = 0;
     bool lent = false;
@@ -164,12 +174,12 @@ bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
             wr_waits_close_batch(lender);
             wr_waits_poll(lender);
             wr_waits_settle(lender, true);
-            lent = !lender->capturing && lend(lender, pool, run_bytes);
+            lent = !lender->capturing && lend(lender, pool, run_bytes, loose);
             wr_manager_unlock(lender);
         }
         wr_manager_unpin(lender);
     }
-    return lent && wr_grow_from_bank(manager, pool, run_bytes);
+    return lent && wr_grow_from_bank(manager, pool, run_bytes, loose);
 }
 
 /* Unheld bytes of one class that have passed, in the bank and in all managers' books. */
@@ -193,17 +203,19 @@ bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
         count_unheld(bank, pool->number) == 0) {
         return false;
     }
-    wr_harvest want = {.at_most_bytes = UINT64_MAX, .only_class = pool->number + 1};
+    wr_harvest want = {.at_most_bytes = UINT64_MAX,
+                       .only_class = pool->number + 1,
+                       .keeps_mapping = true};
     wr_loot loot = {0};
     wr_harvest_take_all(bank, manager, &want, false, &loot);
     wr_loot_keep(bank, &loot);
-    return wr_grow_from_bank(manager, pool, run_bytes);
+    return wr_grow_from_bank(manager, pool, run_bytes, false);
 }
 
 /* ---- whole pages ---- */
 
-/* The size of the next page; adaptive pools grow with the largest request, arenas follow a
- * decaying measure of what is asked. */
+/* The size of the next page; adaptive pools grow with the largest request, arenas follow
+ * a decaying measure of what is asked. */
 static uint64_t page_bytes_for(const wr_pool *pool, uint64_t run_bytes)
 {
     const wr_layout *layout = pool->layout;
@@ -234,7 +246,8 @@ static uint64_t plan_page(wr_pool *pool, uint64_t run_bytes)
     return page_bytes_for(pool, run_bytes);
 }
 
-/* Adaptive: pages of the old size serve no new requests once there is one of a new size. */
+/* Adaptive: pages of the old size serve no new requests once there is one of a new size.
+ */
 static void outdate_pages(wr_pool *pool, uint64_t page_bytes)
 {
     wr_slice *slice = wr_index_find_after(pool->index, 0, 0);
@@ -258,7 +271,8 @@ static void enter_page(wr_manager *manager, wr_pool *pool, wr_page *page)
     slice->extent_bytes = page->bytes;
     slice->page = page->id;
     page->single_mark = WR_OWN(bank->tick) & WR_TICK_MASK;
-    if (pool->layout->kind == WEIR_POOL_KIND_ADAPTIVE && pool->demand_bytes != page->bytes) {
+    if (pool->layout->kind == WEIR_POOL_KIND_ADAPTIVE &&
+        pool->demand_bytes != page->bytes) {
         outdate_pages(pool, page->bytes);
         pool->demand_bytes = page->bytes;
     }
@@ -272,21 +286,27 @@ static void enter_page(wr_manager *manager, wr_pool *pool, wr_page *page)
     wr_bank_add_reserved(bank, class, page->bytes, 1);
 }
 
-/* Before the driver is asked: unheld pages of at least the same bytes go back first, if they did
- * not serve the last such request either, so that sizes that no longer come do not add up. */
+/* Before the driver is asked: unheld pages of at least the same bytes go back first, if
+ * they did not serve the last such request either, so that sizes that no longer come do
+ * not add up. */
 static void make_room(wr_manager *manager, const wr_pool *pool, uint64_t page_bytes)
 {
     if (pool->layout->kind != WEIR_POOL_KIND_ARENA) {
         return;
     }
-    wr_harvest want = {.at_most_bytes = page_bytes, .cover = true, .pages_only = true, .passed_over = true};
+    wr_harvest want = {.at_most_bytes = page_bytes,
+                       .cover = true,
+                       .pages_only = true,
+                       .passed_over = true};
     wr_loot loot = {0};
     wr_harvest_take_all(manager->bank, manager, &want, false, &loot);
     atomic_fetch_add_explicit(&manager->bank->events.periodic_bytes,
-                              wr_loot_give_back(manager->bank, &loot), memory_order_relaxed);
+                              wr_loot_give_back(manager->bank, &loot),
+                              memory_order_relaxed);
 }
 
-static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                             bool tidy)
 {
     wr_bank *bank = manager->bank;
     wr_manager_lock(manager);
@@ -296,7 +316,9 @@ static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_by
     if (!prepared) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
     }
-    make_room(manager, pool, page_bytes);
+    if (tidy) {
+        make_room(manager, pool, page_bytes);
+    }
     WR_TRY(wr_bank_promise(bank, page_bytes));
     uint64_t address = 0;
     WR_COUNT(bank->events.page_allocs);
@@ -306,7 +328,8 @@ static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_by
         page = wr_page_create(address, page_bytes, 0, NULL);
         if (page == NULL) {
             bank->table->page_free(bank->driver, address, page_bytes);
-            result = wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
+            result =
+                wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
         }
     }
     wr_manager_lock(manager);
@@ -328,8 +351,9 @@ static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_by
     return result;
 }
 
-weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                                bool tidy)
 {
     return pool->layout->granular ? wr_range_grow(manager, pool, run_bytes)
-                                  : grow_page(manager, pool, run_bytes);
+                                  : grow_page(manager, pool, run_bytes, tidy);
 }

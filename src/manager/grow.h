@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Making a pool larger: from the bank, from other streams, from the driver. With no lock held;
- * afterwards the pool has a free run that fits the request, unless another thread was faster. */
+/* Making a pool larger: from the bank, from other streams, from the driver. With no lock
+ * held; afterwards the pool has a free run that fits the request, unless another thread
+ * was faster. */
 #ifndef WR_MANAGER_GROW_H
 #define WR_MANAGER_GROW_H
 
@@ -9,21 +10,28 @@
 /* Free run that a request needs: its extent and what its alignment may cost. */
 uint64_t wr_request_run_bytes(const wr_request *request);
 
-/* The tightest unheld run of the bank that fits. False: it has none. */
-bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
+/* The tightest unheld run of the bank that fits (`loose`: whole pages of any size do).
+ * False: it has none. */
+bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                       bool loose);
 
-/* Another stream's unheld run that fits and has passed, through the bank: no driver call. */
-bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
+/* Another stream's unheld run that fits and has passed, through the bank: no driver call.
+ */
+bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                        bool loose);
 
-/* All unheld runs of the class that have passed, put together in the bank, where neighbours of
- * different streams join. No driver call. */
+/* All unheld runs of the class that have passed, put together in the bank, where
+ * neighbours of different streams join. No driver call. */
 bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 
-/* Memory at new addresses: unheld granules moved from elsewhere, then new ones of the driver;
- * or a page. OUT_OF_MEMORY, LIMIT: as before, but that unheld memory may be in the bank now. */
-weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
+/* Memory at new addresses: unheld granules moved from elsewhere, then new ones of the
+ * driver; or a page (`tidy`: pages that nobody asks for any more go back first).
+ * OUT_OF_MEMORY, LIMIT: as before, but that unheld memory may be in the bank now. */
+weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                                bool tidy);
 
-/* Under the lock: the pool's indexes and spare records are there; false: no host memory. */
+/* Under the lock: the pool's indexes and spare records are there; false: no host memory.
+ */
 bool wr_grow_prepare(wr_manager *manager, wr_pool *pool);
 
 #endif

@@ -2,6 +2,7 @@
 /* Harvest: unheld granules and pages whose time has passed, longest unheld first. */
 #include "harvest.h"
 
+#include "guard.h"
 #include "waits.h"
 
 #include "base/memory.h"
@@ -29,7 +30,8 @@ typedef struct gather {
 
 static wr_pool *pool_of(const gather *g, uint32_t number)
 {
-    return g->manager != NULL ? &g->manager->pools[number] : &g->bank->classes[number].bank;
+    return g->manager != NULL ? &g->manager->pools[number]
+                              : &g->bank->classes[number].bank;
 }
 
 static bool wants_pool(const gather *g, const wr_layout *layout)
@@ -45,11 +47,12 @@ static void add_stretch(gather *g, const wr_pool *pool, wr_slice_id slice, uint6
                         uint64_t end, uint64_t age)
 {
     g->bytes += end - begin;
-    if (g->counting || !wr_host_grow((void **)&g->at, &g->capacity, g->count + 1, sizeof *g->at)) {
+    if (g->counting ||
+        !wr_host_grow((void **)&g->at, &g->capacity, g->count + 1, sizeof *g->at)) {
         return;
     }
-    g->at[g->count++] =
-        (stretch){.age = age, .begin = begin, .end = end, .slice = slice, .pool = pool->number};
+    g->at[g->count++] = (stretch){
+        .age = age, .begin = begin, .end = end, .slice = slice, .pool = pool->number};
 }
 
 /* Adds the whole granules of a free slice that have passed and are old enough. */
@@ -65,15 +68,16 @@ static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
     }
     uint64_t now = WR_GET(g->bank->tick);
     uint64_t mask = page->granule_shift == 63 ? 0 : page->granule_bytes - 1;
-    uint64_t address = page->granule_shift == 63 ? slice->address
-                                                 : page->address + ((slice->address - page->address + mask) & ~mask);
+    uint64_t address =
+        page->granule_shift == 63
+            ? slice->address
+            : page->address + ((slice->address - page->address + mask) & ~mask);
     uint64_t begin = 0, begin_age = 0;
     for (; address + page->granule_bytes <= wr_slice_end(slice);
          address += page->granule_bytes) {
         uint64_t mark = page->marks[wr_page_granule(page, address)];
         uint64_t age = (now - mark) & WR_TICK_MASK;
-        bool wanted =
-            wr_moment_has_passed(pool->moment, mark) && age >= g->want->min_age;
+        bool wanted = wr_moment_has_passed(pool->moment, mark) && age >= g->want->min_age;
         if (begin != 0 && (!wanted || age != begin_age)) {
             add_stretch(g, pool, wr_slice_id_of(slice), begin, address, begin_age);
             begin = 0;
@@ -156,8 +160,8 @@ static int by_address(const void *a, const void *b)
     return x->begin > y->begin ? -1 : x->begin < y->begin;
 }
 
-/* Keeps as many stretches as at_most_bytes allows; the last one may be cut short. Whole pages
- * that do not fit are passed over. */
+/* Keeps as many stretches as at_most_bytes allows; the last one may be cut short. Whole
+ * pages that do not fit are passed over. */
 static void limit_stretches(gather *g)
 {
     qsort(g->at, g->count, sizeof *g->at, by_age);
@@ -194,7 +198,8 @@ static void join_stretches(gather *g)
     g->count = kept;
 }
 
-/* Cuts one stretch out of its pool into transit; under the owner's lock and the bank's. */
+/* Cuts one stretch out of its pool into transit; under the owner's lock and the bank's.
+ */
 static void cut_stretch(gather *g, const stretch *s, wr_loot *loot)
 {
     wr_pool *pool = pool_of(g, s->pool);
@@ -204,6 +209,7 @@ static void cut_stretch(gather *g, const stretch *s, wr_loot *loot)
         wr_pool_forget_outdated(pool, page);
     }
     wr_slice *slice = wr_pool_cut(pool, free_slice, s->begin, s->end);
+    page->outdated = false;
     wr_page_link(page, slice, &g->bank->classes[s->pool].bank);
     WR_ADD(g->bank->transit, slice->extent_bytes);
     slice->held.link = loot->first;
@@ -227,7 +233,24 @@ static void cut_all(gather *g, wr_loot *loot)
     }
 }
 
-void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want, wr_loot *loot)
+/* False, with the reason noted, if streams may still be at work on what is to be
+ * unmapped. */
+static bool may_unmap(const gather *g, wr_loot *loot)
+{
+    uint64_t event =
+        g->manager != NULL ? g->manager->settled_event : g->bank->settled_event;
+    if (g->want->keeps_mapping || g->count == 0 ||
+        wr_guard_has_passed(g->bank, g->manager, event, loot->withheld_by)) {
+        return true;
+    }
+    for (size_t i = 0; i < g->count; i++) {
+        loot->withheld_bytes += g->at[i].end - g->at[i].begin;
+    }
+    return false;
+}
+
+void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
+                     wr_loot *loot)
 {
     if (want->at_most_bytes == 0) {
         return;
@@ -240,7 +263,7 @@ void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
     if (g.bytes > want->at_most_bytes) {
         limit_stretches(&g);
     }
-    if (g.count > 0) {
+    if (may_unmap(&g, loot) && g.count > 0) {
         join_stretches(&g);
         cut_all(&g, loot);
     }
@@ -258,8 +281,8 @@ uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *
 }
 
 /* From one manager, after finding out how far its work has come. */
-static void take_settled(wr_bank *bank, wr_manager *manager, const wr_harvest *want, bool fence,
-                         wr_loot *loot)
+static void take_settled(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
+                         bool fence, wr_loot *loot)
 {
     wr_harvest left = *want;
     left.at_most_bytes = want->at_most_bytes - loot->bytes;
@@ -273,8 +296,8 @@ static void take_settled(wr_bank *bank, wr_manager *manager, const wr_harvest *w
     wr_manager_unlock(manager);
 }
 
-void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *want, bool fence,
-                         wr_loot *loot)
+void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *want,
+                         bool fence, wr_loot *loot)
 {
     wr_harvest_take(bank, NULL, want, loot);
     if (first != NULL && loot->bytes < want->at_most_bytes) {
@@ -303,7 +326,8 @@ void wr_bank_make_bare(wr_bank *bank, wr_slice *slice)
     wr_class *class = wr_bank_class_of(bank, slice);
     wr_page *page = wr_page_get(slice->page);
     if (!class->layout.granular) {
-        wr_page **link = page->previous == NULL ? &class->whole_pages : &page->previous->next;
+        wr_page **link =
+            page->previous == NULL ? &class->whole_pages : &page->previous->next;
         *link = page->next;
         if (page->next != NULL) {
             page->next->previous = page->previous;
@@ -325,6 +349,7 @@ static void keep_slice(wr_bank *bank, wr_slice *slice)
     wr_page_unlink(wr_page_get(slice->page), slice);
     WR_SUB(bank->transit, slice->extent_bytes);
     wr_pool_adopt(&class->bank, slice);
+    bank->settled_event = wr_guard_event(bank);
 }
 
 static weir_result give_back_slice(wr_bank *bank, const wr_slice *slice)
@@ -359,7 +384,8 @@ uint64_t wr_loot_give_back(wr_bank *bank, wr_loot *loot)
         }
         wr_bank_unlock(bank);
     }
-    *loot = (wr_loot){0};
+    loot->first = 0;
+    loot->bytes = 0;
     return returned;
 }
 
@@ -372,5 +398,6 @@ void wr_loot_keep(wr_bank *bank, wr_loot *loot)
         keep_slice(bank, slice);
     }
     wr_bank_unlock(bank);
-    *loot = (wr_loot){0};
+    loot->first = 0;
+    loot->bytes = 0;
 }

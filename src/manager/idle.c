@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Time: the coarse clock, and giving back by it.
  *
- * Hysteresis. What time gave back and the program asked for again within the period counts as
- * hot: so many bytes wait `hot_factor` times as long from then on. The factor doubles with each
- * such return, up to 8, and halves in each period without one; at 1 nothing is hot.
- * Guard of the hot fields: bank->lock. */
+ * Hysteresis. What time gave back and the program asked for again within the period
+ * counts as hot: so many bytes wait `hot_factor` times as long from then on. The factor
+ * doubles with each such return, up to 8, and halves in each period without one; at 1
+ * nothing is hot. Guard of the hot fields: bank->lock. */
 #include "cleanup.h"
 
 #include "harvest.h"
@@ -63,8 +63,8 @@ static void cool_down(wr_bank *bank)
         WR_PUT(bank->returned_idle, 0);
     }
     while (WR_OWN(bank->hot_factor) > 1 &&
-           now - WR_OWN(bank->hot_tick) > period * WR_OWN(bank->hot_factor)) {
-        WR_ADD(bank->hot_tick, period);
+           now - WR_OWN(bank->hot_tick) > 2 * period * WR_OWN(bank->hot_factor)) {
+        WR_ADD(bank->hot_tick, 2 * period);
         WR_PUT(bank->hot_factor, WR_OWN(bank->hot_factor) / 2);
     }
     if (WR_OWN(bank->hot_factor) <= 1) {
@@ -104,7 +104,8 @@ static uint64_t above_floor(wr_bank *bank)
 static uint64_t give_back(wr_bank *bank, uint64_t min_age, uint64_t at_most)
 {
     uint64_t above = above_floor(bank);
-    wr_harvest want = {.at_most_bytes = at_most < above ? at_most : above, .min_age = min_age};
+    wr_harvest want = {.at_most_bytes = at_most < above ? at_most : above,
+                       .min_age = min_age};
     wr_loot loot = {0};
     wr_harvest_take_all(bank, NULL, &want, true, &loot);
     return wr_loot_give_back(bank, &loot);

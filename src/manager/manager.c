@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hot path: reserve from what is there, release, and the roster of managers. Locks and
- * sequence counts as in manager.h. */
+/* The hot path: reserve from what is there, release, and the roster of managers. Locks
+ * and sequence counts as in manager.h. */
 #include "manager.h"
 
 #include "ladder.h"
@@ -43,11 +43,13 @@ static weir_result enter_roster(wr_manager *manager)
     if (room) {
         bank->roster[slot] = manager;
         manager->slot = slot;
-        bank->roster_count = slot + 1 > bank->roster_count ? slot + 1 : bank->roster_count;
+        bank->roster_count =
+            slot + 1 > bank->roster_count ? slot + 1 : bank->roster_count;
     }
     wr_lock_leave(&bank->roster_lock);
     return room ? WEIR_OK
-                : wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for the list of streams");
+                : wr_error(WEIR_OUT_OF_HOST_MEMORY,
+                           "no host memory for the list of streams");
 }
 
 weir_result wr_manager_init(wr_manager *manager, wr_bank *bank, weir_driver_stream stream,
@@ -99,13 +101,14 @@ bool wr_manager_finish(wr_manager *manager)
     if (!leave_roster(manager)) {
         return false;
     }
+    if (manager->guard_event != 0) {
+        manager->bank->table->fence_release(manager->bank->driver, manager->guard_fence);
+    }
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         bequeath(manager, &manager->pools[i]);
         wr_pool_close(&manager->pools[i]);
     }
     wr_slab_trim(&manager->cache, 0);
-    wr_host_free(manager->tags);
-    manager->tags = NULL;
     return true;
 }
 
@@ -160,19 +163,22 @@ void wr_manager_publish(wr_manager *manager)
     }
 }
 
-static void count_tag(wr_manager *manager, const wr_slice *slice, bool in)
+static void enter_tag(wr_bank *bank, const wr_slice *slice)
 {
-    wr_tag_count *tag = &manager->tags[slice->tag];
-    if (in) {
-        WR_ADD(tag->in_use, slice->held.requested_bytes);
-        WR_ADD(tag->live, 1);
-        if (WR_OWN(tag->in_use) > WR_OWN(tag->peak)) {
-            WR_PUT(tag->peak, WR_OWN(tag->in_use));
-        }
-    } else {
-        WR_SUB(tag->in_use, slice->held.requested_bytes);
-        WR_SUB(tag->live, 1);
-    }
+    wr_tag_count *tag = &bank->tags[slice->tag];
+    uint64_t bytes = slice->held.requested_bytes;
+    WR_COUNT(tag->live);
+    wr_counter_raise(&tag->peak, atomic_fetch_add_explicit(&tag->in_use, bytes,
+                                                           memory_order_relaxed) +
+                                     bytes);
+}
+
+static void leave_tag(wr_bank *bank, const wr_slice *slice)
+{
+    wr_tag_count *tag = &bank->tags[slice->tag];
+    atomic_fetch_sub_explicit(&tag->live, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&tag->in_use, slice->held.requested_bytes,
+                              memory_order_relaxed);
 }
 
 static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *slice,
@@ -182,6 +188,7 @@ static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
     slice->held.requested_bytes = bytes;
     slice->held.uses = 0;
     slice->tag = request->tag;
+    slice->alignment_shift = request->alignment_shift;
     WR_ADD(pool->books.in_use, bytes);
     WR_ADD(pool->books.entered, 1);
     if (bytes > WR_OWN(pool->books.largest)) {
@@ -193,7 +200,7 @@ static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
         WR_PUT(manager->peak_in_use, in_use);
     }
     if (slice->tag != 0) {
-        count_tag(manager, slice, true);
+        enter_tag(manager->bank, slice);
     }
     if ((int64_t)(in_use - manager->published) >= PUBLISH_BYTES) {
         wr_manager_publish(manager);
@@ -208,7 +215,7 @@ static inline void leave_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
     uint64_t in_use = WR_OWN(manager->in_use) - bytes;
     WR_PUT(manager->in_use, in_use);
     if (slice->tag != 0) {
-        count_tag(manager, slice, false);
+        leave_tag(manager->bank, slice);
     }
     if ((int64_t)(in_use - manager->published) <= -PUBLISH_BYTES) {
         wr_manager_publish(manager);
@@ -238,7 +245,8 @@ void wr_manager_lock(wr_manager *manager)
 /* A record whose generations have run out makes way for a fresh one. */
 static wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
 {
-    while (wr_word_generation(atomic_load(&slice->word)) == 0 && manager->cache.count > 0) {
+    while (wr_word_generation(atomic_load(&slice->word)) == 0 &&
+           manager->cache.count > 0) {
         wr_slice *fresh = wr_slab_pop(&manager->cache);
         wr_page_replace(wr_page_get(slice->page), slice, fresh);
         slice = fresh;
@@ -260,11 +268,13 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
         wr_waits_poll(manager);
     }
     wr_sequence_begin(&manager->sequence);
-    wr_slice *slice =
-        __builtin_expect(request->alignment_bytes == 0, 1)
-            ? wr_pool_try_reserve(pool, request->extent_bytes)
-            : wr_pool_try_reserve_aligned(pool, request->extent_bytes,
-                                          request->alignment_bytes);
+    wr_slice *slice = __builtin_expect(request->alignment_bytes == 0, 1)
+                          ? wr_pool_try_reserve(pool, request->extent_bytes)
+                          : wr_pool_try_reserve_aligned(pool, request->extent_bytes,
+                                                        request->alignment_bytes);
+    if (slice == NULL && __builtin_expect(request->loose, 0)) {
+        slice = wr_pool_try_reserve_loose(pool, request->extent_bytes);
+    }
     if (slice != NULL) {
         if (__builtin_expect(wr_word_generation(atomic_load_explicit(
                                  &slice->word, memory_order_relaxed)) == 0,
@@ -316,7 +326,8 @@ static void release_locked(wr_manager *manager, wr_slice *slice)
 static void push_remote(wr_manager *manager, wr_slice *slice)
 {
     wr_slice_id id = wr_slice_id_of(slice);
-    /* Requested first: a reader in between sees the rest as padding, never a wrong sum. */
+    /* Requested first: a reader in between sees the rest as padding, never a wrong sum.
+     */
     atomic_fetch_add_explicit(&manager->remote_requested, slice->held.requested_bytes,
                               memory_order_acq_rel);
     atomic_fetch_add_explicit(&manager->remote_extent, slice->extent_bytes,
@@ -324,9 +335,8 @@ static void push_remote(wr_manager *manager, wr_slice *slice)
     wr_slice_id head = atomic_load_explicit(&manager->remote, memory_order_relaxed);
     do {
         slice->held.link = head;
-    } while (!atomic_compare_exchange_weak_explicit(&manager->remote, &head, id,
-                                                    memory_order_release,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(
+        &manager->remote, &head, id, memory_order_release, memory_order_relaxed));
 }
 
 void wr_manager_drain(wr_manager *manager)
@@ -337,7 +347,8 @@ void wr_manager_drain(wr_manager *manager)
         id = slice->held.link;
         uint64_t requested = slice->held.requested_bytes, extent = slice->extent_bytes;
         wr_sequence_begin(&manager->sequence);
-        atomic_fetch_sub_explicit(&manager->remote_requested, requested, memory_order_acq_rel);
+        atomic_fetch_sub_explicit(&manager->remote_requested, requested,
+                                  memory_order_acq_rel);
         atomic_fetch_sub_explicit(&manager->remote_extent, extent, memory_order_acq_rel);
         wr_sequence_end(&manager->sequence);
         release_locked(manager, slice);
@@ -360,7 +371,8 @@ void wr_manager_release(wr_slice *slice)
 
 /* ---- reading ---- */
 
-bool wr_manager_read(wr_manager *manager, wr_totals totals[WR_POOL_MAX], wr_remote *remote)
+bool wr_manager_read(wr_manager *manager, wr_totals totals[WR_POOL_MAX],
+                     wr_remote *remote)
 {
     uint64_t before = WR_GET(manager->sequence);
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {

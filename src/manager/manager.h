@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The manager of one stream, the bank of one device, and what both share.
  *
- * A manager has one pool per layout of the preset and serves its stream's requests from them.
- * What it lacks comes, in this order (ladder.c), from the bank, from other managers' unheld
- * memory, from the driver. What the driver gets back leaves through harvest.c.
+ * A manager has one pool per layout of the preset and serves its stream's requests from
+ * them. What it lacks comes, in this order (ladder.c), from the bank, from other
+ * managers' unheld memory, from the driver. What the driver gets back leaves through
+ * harvest.c.
  *
  * Locks, in the order in which one thread may take them:
- *   manager->lock      the manager, its pools and their slices      (never two managers' at once,
- *                                                                     but by try, in snapshots)
- *   bank->lock         bank pools, bare addresses, reserved
- *   bank->roster_lock  the list of managers
- * No driver call that can wait for the device is made under any of them. Memory that is on its
- * way to or from the driver is in transit: in no index, so that nobody places there.
+ *   manager->lock      the manager, its pools and their slices      (never two managers'
+ * at once, but by try, in snapshots) bank->lock         bank pools, bare addresses,
+ * reserved bank->roster_lock  the list of managers No driver call that can wait for the
+ * device is made under any of them. Memory that is on its way to or from the driver is in
+ * transit: in no index, so that nobody places there.
  *
- * Sequence counts (base/atomic.h) are odd while the books of their owner change; a move between
- * two owners makes both odd. */
+ * Sequence counts (base/atomic.h) are odd while the books of their owner change; a move
+ * between two owners makes both odd. */
 #ifndef WR_MANAGER_MANAGER_H
 #define WR_MANAGER_MANAGER_H
 
@@ -25,18 +25,19 @@
 
 #define WR_POOL_MAX 8u
 #define WR_EPOCH_SLOTS 8u /* so many epochs can wait for their fences at once */
-#define WR_TAG_MAX 256u  /* tag 0: untagged; WR_TAG_OTHER: what found no room in the table */
+#define WR_TAG_MAX                                                                       \
+    256u /* tag 0: untagged; WR_TAG_OTHER: what found no room in the table */
 #define WR_TAG_OTHER 1u
 #define WR_NAME_BYTES 32u
 
 /* One layout of the preset, device-wide. Guard: bank->lock, but for what is constant. */
 typedef struct wr_class {
-    wr_layout layout;      /* constant */
-    wr_page *range;        /* granular: the range of addresses; constant once there */
-    wr_pool bank;          /* unheld memory */
-    wr_index *bare;        /* granular: addresses without memory */
-    wr_page *whole_pages;  /* by next */
-    wr_counter pages;      /* pages, or committed granules */
+    wr_layout layout;     /* constant */
+    wr_page *range;       /* granular: the range of addresses; constant once there */
+    wr_pool bank;         /* unheld memory */
+    wr_index *bare;       /* granular: addresses without memory */
+    wr_page *whole_pages; /* by next */
+    wr_counter pages;     /* pages, or committed granules */
     wr_counter pages_peak;
 } wr_class;
 
@@ -59,9 +60,10 @@ typedef struct wr_manager {
     uint64_t epoch;  /* of releases now */
     uint64_t passed; /* the last epoch whose queued work has completed */
     bool dirty;      /* something was released in this epoch */
-    _Atomic bool closing; /* the stream has ended; what is left goes when its work has passed */
+    _Atomic bool
+        closing; /* the stream has ended; what is left goes when its work has passed */
     _Atomic bool capturing;
-    uint32_t pins;   /* guard: roster_lock; visitors that hold no lock */
+    uint32_t pins; /* guard: roster_lock; visitors that hold no lock */
     wr_slab_cache cache;
     wr_pool pools[WR_POOL_MAX];
     struct wr_bank *bank;
@@ -69,8 +71,9 @@ typedef struct wr_manager {
     weir_driver_stream stream;
     char name[WR_NAME_BYTES];
 
-    /* Releases by threads that did not get the lock: a list linked by held.link, and what it
-     * moves from in_use and padding to deferred. Anyone pushes, the lock's holder drains. */
+    /* Releases by threads that did not get the lock: a list linked by held.link, and what
+     * it moves from in_use and padding to deferred. Anyone pushes, the lock's holder
+     * drains. */
     _Atomic wr_slice_id remote;
     wr_counter remote_requested, remote_extent;
 
@@ -82,7 +85,13 @@ typedef struct wr_manager {
     wr_slice_id epoch_wait[WR_EPOCH_SLOTS]; /* fences of closed epochs, by epoch */
     weir_driver_fence closing_fence;
 
-    wr_tag_count *tags; /* WR_TAG_MAX of them once a tag was used */
+    /* Guards (guard.h). */
+    uint64_t settled_event; /* settled memory was released before; guard: lock */
+    uint64_t
+        epoch_event[WR_EPOCH_SLOTS];    /* when closed epochs were closed; guard: lock */
+    uint64_t guard_passed, guard_event; /* guard: roster_lock, as the next */
+    weir_driver_fence guard_fence;
+
     uint32_t polled; /* allocations since waits were last polled */
     wr_counter peak_in_use, in_use;
     uint64_t published; /* in_use as the bank has been told */
@@ -108,11 +117,13 @@ typedef struct wr_bank {
     wr_slab_cache cache;
     wr_class classes[WR_POOL_MAX];
     uint32_t class_count;
-    wr_counter transit;  /* bytes between owners or on their way back; releasable */
+    wr_counter transit; /* bytes between owners or on their way back; releasable */
     wr_counter reserved, peak_reserved;
     uint64_t promised; /* bytes being asked of the driver right now */
     wr_counter limit_bytes;
 
+    wr_counter event;                  /* see guard.h */
+    uint64_t settled_event;            /* of the bank's memory; guard: lock */
     wr_counter published, peak_in_use; /* in_use of all managers, as published */
     wr_counter tick;                   /* WR_TICK_MS since open */
     wr_counter parked;                 /* 1: the reclaimer sleeps and wants to be woken */
@@ -129,13 +140,15 @@ typedef struct wr_bank {
     wr_lock tags_lock;
     char tag_names[WR_TAG_MAX][WR_NAME_BYTES];
     _Atomic uint32_t tag_count;
+    wr_tag_count tags[WR_TAG_MAX]; /* atomic: streams share them */
 
     wr_events events;
 } wr_bank;
 
 /* ---- the bank ---- */
 
-/* Sets up the classes of a preset on an open driver (preset.c). On failure nothing is left. */
+/* Sets up the classes of a preset on an open driver (preset.c). On failure nothing is
+ * left. */
 weir_result wr_bank_init(wr_bank *bank, const char *preset);
 /* Gives all pages and ranges back. All managers are gone; nothing is held. */
 void wr_bank_finish(wr_bank *bank);
@@ -153,7 +166,8 @@ static inline void wr_sequence_end(wr_counter *sequence)
 /* Bytes handed back that the driver has not let go of. */
 static inline uint64_t wr_bank_pending(const wr_bank *bank)
 {
-    return bank->table->pending_bytes == NULL ? 0 : bank->table->pending_bytes(bank->driver);
+    return bank->table->pending_bytes == NULL ? 0
+                                              : bank->table->pending_bytes(bank->driver);
 }
 
 /* Takes bank->lock and makes its sequence odd; the other undoes both. */
@@ -165,11 +179,12 @@ void wr_bank_unlock(wr_bank *bank);
 /* Enters a new manager into the roster. `manager` is zeroed memory of the caller's. */
 weir_result wr_manager_init(wr_manager *manager, wr_bank *bank, weir_driver_stream stream,
                             const char *name);
-/* Leaves the roster and frees what the manager has; false, nothing done, while it is pinned. */
+/* Leaves the roster and frees what the manager has; false, nothing done, while it is
+ * pinned. */
 bool wr_manager_finish(wr_manager *manager);
 
-/* Visits managers without holding the roster: `*slot` starts at 0; NULL at the end. Each one
- * returned is pinned, so that it stays, until wr_manager_unpin. */
+/* Visits managers without holding the roster: `*slot` starts at 0; NULL at the end. Each
+ * one returned is pinned, so that it stays, until wr_manager_unpin. */
 wr_manager *wr_manager_next(wr_bank *bank, uint32_t *slot);
 void wr_manager_unpin(wr_manager *manager);
 
@@ -181,8 +196,10 @@ typedef struct wr_request {
     uint64_t requested_bytes;
     uint64_t extent_bytes;
     uint64_t alignment_bytes; /* 0 or a power of two above the unit */
+    uint8_t alignment_shift;  /* its logarithm */
     uint16_t tag;
     bool persistent;
+    bool loose; /* out of memory otherwise: a whole page of any size will do */
 } wr_request;
 
 /* Takes the lock, drains what others released; wr_manager_unlock leaves it. */
@@ -195,8 +212,8 @@ static inline void wr_manager_unlock(wr_manager *manager)
 /* Under the lock: a slice from what the manager has, entered in the books, or NULL. */
 wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request);
 
-/* A slice by all means there are (ladder.c). On failure everything is as before, and the error
- * text says why. */
+/* A slice by all means there are (ladder.c). On failure everything is as before, and the
+ * error text says why. */
 weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
                                wr_slice **slice);
 
@@ -217,18 +234,19 @@ typedef struct wr_remote {
     uint64_t requested, extent;
 } wr_remote;
 
-/* Reads the books of a manager (or of the bank), without a lock, once. False: they changed
- * meanwhile. */
-bool wr_manager_read(wr_manager *manager, wr_totals totals[WR_POOL_MAX], wr_remote *remote);
+/* Reads the books of a manager (or of the bank), without a lock, once. False: they
+ * changed meanwhile. */
+bool wr_manager_read(wr_manager *manager, wr_totals totals[WR_POOL_MAX],
+                     wr_remote *remote);
 bool wr_bank_read(wr_bank *bank, wr_totals totals[WR_POOL_MAX], uint64_t *reserved);
 
-/* Calls `visit` for every slice of a pool, the bank's or a manager's, under its lock and the
- * bank's. */
+/* Calls `visit` for every slice of a pool, the bank's or a manager's, under its lock and
+ * the bank's. */
 typedef void (*wr_slice_visitor)(void *context, wr_page *page, wr_slice *slice);
 void wr_pool_visit(wr_bank *bank, wr_pool *pool, wr_slice_visitor visit, void *context);
 
-/* Walks everything the manager (or the bank) owns and compares with the books; under its lock.
- * NULL, or what is wrong. */
+/* Walks everything the manager (or the bank) owns and compares with the books; under its
+ * lock. NULL, or what is wrong. */
 const char *wr_manager_walk(wr_manager *manager);
 const char *wr_bank_walk(wr_bank *bank);
 

@@ -37,8 +37,8 @@ static bool is_bare(const wr_segment *segment)
 static bool as_segment(const search *s, wr_slice *slice, wr_segment *segment)
 {
     bool own = slice->pool == s->pool && slice->state == WR_SLICE_STATE_FREE;
-    bool bank = slice->pool == &s->class->bank &&
-                (slice->state == WR_SLICE_STATE_FREE || slice->state == WR_SLICE_STATE_BARE);
+    bool bank = slice->pool == &s->class->bank && (slice->state == WR_SLICE_STATE_FREE ||
+                                                   slice->state == WR_SLICE_STATE_BARE);
     *segment = (wr_segment){slice, slice->address, wr_slice_end(slice)};
     return own || bank;
 }
@@ -108,14 +108,16 @@ static void build_chain(search *s, const wr_segment *seed)
 static uint64_t cut_up(const search *s, const wr_segment *segment, uint64_t address)
 {
     uint64_t mask = s->page->granule_bytes - 1;
-    return is_own(s, segment) ? address
-                              : s->page->address + ((address - s->page->address + mask) & ~mask);
+    return is_own(s, segment)
+               ? address
+               : s->page->address + ((address - s->page->address + mask) & ~mask);
 }
 
 static uint64_t cut_down(const search *s, const wr_segment *segment, uint64_t address)
 {
     uint64_t mask = s->page->granule_bytes - 1;
-    return is_own(s, segment) ? address : s->page->address + ((address - s->page->address) & ~mask);
+    return is_own(s, segment) ? address
+                              : s->page->address + ((address - s->page->address) & ~mask);
 }
 
 static bool is_better(const wr_place *a, const wr_place *b)
@@ -174,8 +176,8 @@ static void try_from_right(search *s, uint32_t last)
         return;
     }
     wr_place place = {.count = 0};
-    add_segment(s, &place, &s->chain[first], cut_down(s, &s->chain[first], end - s->run_bytes),
-                s->chain[first].end);
+    add_segment(s, &place, &s->chain[first],
+                cut_down(s, &s->chain[first], end - s->run_bytes), s->chain[first].end);
     for (uint32_t i = first + 1; i <= last; i++) {
         add_segment(s, &place, &s->chain[i], s->chain[i].begin, s->chain[i].end);
     }
@@ -221,8 +223,11 @@ static void try_above(search *s, const wr_index *index, uint64_t bytes)
 
 void wr_place_find(wr_bank *bank, wr_pool *pool, uint64_t run_bytes, wr_place *place)
 {
-    search s = {.bank = bank, .pool = pool, .class = &bank->classes[pool->number],
-                .run_bytes = run_bytes, .best = place};
+    search s = {.bank = bank,
+                .pool = pool,
+                .class = &bank->classes[pool->number],
+                .run_bytes = run_bytes,
+                .best = place};
     s.page = s.class->range;
     *place = (wr_place){.count = 0};
     try_below(&s, pool->index);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a range grows: the search for a window of addresses that needs the fewest granules.
+/* Where a range grows: the search for a window of addresses that needs the fewest
+ * granules.
  *
- * A chain is a stretch of neighbouring segments that this pool may use: its own free runs,
- * unheld runs of the bank, bare addresses. The best window of a given length has one end at a
- * segment's border, so chains around a few dozen promising segments are enough to look at.
+ * A chain is a stretch of neighbouring segments that this pool may use: its own free
+ * runs, unheld runs of the bank, bare addresses. The best window of a given length has
+ * one end at a segment's border, so chains around a few dozen promising segments are
+ * enough to look at.
  *
  *      chain:   [ own free ][  bank  ][    bare    ][ own free ][ bare ...
  *      window:        <------------------------------->
@@ -23,8 +25,8 @@ typedef struct wr_segment {
 
 typedef struct wr_place {
     wr_segment segments[WR_PLACE_SEGMENTS];
-    uint32_t count;      /* 0: none found */
-    uint64_t bare_bytes; /* granules that must be backed */
+    uint32_t count;       /* 0: none found */
+    uint64_t bare_bytes;  /* granules that must be backed */
     uint64_t taken_bytes; /* own runs wholly, of others what is used: less is tighter */
 } wr_place;
 

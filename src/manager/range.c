@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Growth in a range with granules. A growth goes through three steps: claim a window of
- * addresses (place.h; under the manager's and the bank's lock), back its bare parts (no lock,
- * driver calls), settle (under both again). Meanwhile the pieces of the window belong to the
- * pool but are in no index, so that nobody uses them. */
+ * addresses (place.h; under the manager's and the bank's lock), back its bare parts (no
+ * lock, driver calls), settle (under both again). Meanwhile the pieces of the window
+ * belong to the pool but are in no index, so that nobody uses them. */
 #include "range.h"
 
 #include "cleanup.h"
@@ -16,7 +16,8 @@
 
 #define RANGE_FACTOR 4u /* addresses per byte of device memory */
 
-/* A bare piece of the window: backed from its start by moves, at its end by new granules. */
+/* A bare piece of the window: backed from its start by moves, at its end by new granules.
+ */
 typedef struct piece {
     wr_slice *slice;
     uint64_t moved_bytes, new_bytes;
@@ -30,12 +31,12 @@ typedef struct growth {
     wr_page *page;
     uint64_t run_bytes;
     uint64_t bare_bytes;
-    piece pieces[WR_PLACE_SEGMENTS];    /* bare ones */
+    piece pieces[WR_PLACE_SEGMENTS]; /* bare ones */
     uint32_t piece_count;
     wr_slice *hidden[WR_PLACE_SEGMENTS]; /* backed ones, in transit */
     uint32_t hidden_count;
-    wr_loot loot;      /* granules to move there */
-    wr_slice_id moved; /* slices whose memory has been moved, by held.link */
+    wr_loot loot;         /* granules to move there */
+    wr_slice_id moved;    /* slices whose memory has been moved, by held.link */
     wr_slab_cache spares; /* for cutting pieces that could not be backed */
 } growth;
 
@@ -48,11 +49,12 @@ weir_result wr_bank_promise(wr_bank *bank, uint64_t bytes)
     uint64_t limit = WR_OWN(bank->limit_bytes);
     uint64_t taken = WR_OWN(bank->reserved) + bank->promised;
     if (limit != 0 && (taken > limit || bytes > limit - taken)) {
-        result = wr_error(WEIR_LIMIT,
-                          "the device limit of %llu bytes leaves %llu, and %llu are needed",
-                          (unsigned long long)limit,
-                          (unsigned long long)(taken > limit ? 0 : limit - taken),
-                          (unsigned long long)bytes);
+        result =
+            wr_error(WEIR_LIMIT,
+                     "the device limit of %llu bytes leaves %llu, and %llu are needed",
+                     (unsigned long long)limit,
+                     (unsigned long long)(taken > limit ? 0 : limit - taken),
+                     (unsigned long long)bytes);
     } else {
         bank->promised += bytes;
     }
@@ -200,8 +202,9 @@ static weir_result open_range(growth *g)
     if (page != NULL) {
         wr_page_destroy(page);
     }
-    return there ? WEIR_OK
-                 : wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a range's books");
+    return there
+               ? WEIR_OK
+               : wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a range's books");
 }
 
 static weir_result start(growth *g)
@@ -220,7 +223,8 @@ static weir_result start(growth *g)
 
 /* ---- backing ---- */
 
-static weir_result move_granules(wr_bank *bank, uint64_t to, uint64_t from, uint64_t bytes)
+static weir_result move_granules(wr_bank *bank, uint64_t to, uint64_t from,
+                                 uint64_t bytes)
 {
     const weir_driver_table *table = bank->table;
     WR_COUNT(bank->events.moves);
@@ -237,7 +241,8 @@ static weir_result move_granules(wr_bank *bank, uint64_t to, uint64_t from, uint
     return WEIR_OK;
 }
 
-/* A later step failed: new granules go back, so that nothing more is reserved than before. */
+/* A later step failed: new granules go back, so that nothing more is reserved than
+ * before. */
 static void drop_new(growth *g)
 {
     for (uint32_t i = 0; i < g->piece_count; i++) {
@@ -258,7 +263,8 @@ static weir_result commit_new(growth *g)
         piece *p = &g->pieces[i];
         uint64_t bytes = left < p->slice->extent_bytes ? left : p->slice->extent_bytes;
         WR_COUNT(g->bank->events.commits);
-        WR_TRY(g->bank->table->commit(g->bank->driver, wr_slice_end(p->slice) - bytes, bytes));
+        WR_TRY(g->bank->table->commit(g->bank->driver, wr_slice_end(p->slice) - bytes,
+                                      bytes));
         p->new_bytes = bytes;
         left -= bytes;
     }
@@ -326,7 +332,8 @@ static weir_result move_loot(growth *g)
         piece *p = next_piece(g, &room);
         wr_slice *slice = next_loot(g, room);
         if (slice == NULL) {
-            return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a slice's record");
+            return wr_error(WEIR_OUT_OF_HOST_MEMORY,
+                            "no host memory for a slice's record");
         }
         weir_result result = move_granules(g->bank, p->slice->address + p->moved_bytes,
                                            slice->address, slice->extent_bytes);

@@ -5,14 +5,15 @@
 
 #include "manager.h"
 
-/* Backs addresses so that the pool has a free run of `run_bytes`, with as few new granules as
- * can be found: beside free runs of the pool, in bare stretches, or at the top. Unheld granules
- * are moved there first, longest unheld first; only what they cannot cover is asked of the
- * driver. With no lock held. */
+/* Backs addresses so that the pool has a free run of `run_bytes`, with as few new
+ * granules as can be found: beside free runs of the pool, in bare stretches, or at the
+ * top. Unheld granules are moved there first, longest unheld first; only what they cannot
+ * cover is asked of the driver. With no lock held. */
 weir_result wr_range_grow(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 
-/* Entering and asking for reserved bytes. promise: checks the limit and counts bytes that are
- * being asked for; the caller subtracts them from bank->promised (under the lock) when done. */
+/* Entering and asking for reserved bytes. promise: checks the limit and counts bytes that
+ * are being asked for; the caller subtracts them from bank->promised (under the lock)
+ * when done. */
 weir_result wr_bank_promise(wr_bank *bank, uint64_t bytes);
 /* Under bank->lock. */
 void wr_bank_add_reserved(wr_bank *bank, wr_class *class, uint64_t bytes, uint64_t pages);

@@ -31,7 +31,8 @@ static void append_holders(wr_bank *bank)
     weir_tag_usage tags[NAMED_TAGS];
     size_t count = wr_tags_list(bank, tags, NAMED_TAGS);
     for (size_t i = 0; i < count && i < NAMED_TAGS; i++) {
-        wr_error_append("%s %s %llu bytes in %llu buffers", i == 0 ? "; largest holders:" : ",",
+        wr_error_append("%s %s %llu bytes in %llu buffers",
+                        i == 0 ? "; largest holders:" : ",",
                         tags[i].tag[0] == 0 ? "untagged" : tags[i].tag,
                         (unsigned long long)tags[i].in_use_bytes,
                         (unsigned long long)tags[i].live_count);
@@ -46,15 +47,16 @@ static void describe(wr_bank *bank, const wr_request *request, weir_result resul
         snprintf(limit, sizeof limit, "limit %llu",
                  (unsigned long long)WR_GET(bank->limit_bytes));
     }
-    wr_error(result,
-             "%s: %llu bytes requested; capacity %llu, %s, reserved %llu, in_use %llu, deferred "
-             "%llu, pinned %llu, largest hole %llu",
-             result == WEIR_LIMIT ? "limit reached" : "out of memory",
-             (unsigned long long)request->requested_bytes,
-             (unsigned long long)bank->properties.capacity_bytes, limit,
-             (unsigned long long)WR_GET(bank->reserved), (unsigned long long)s->totals.in_use,
-             (unsigned long long)s->totals.deferred, (unsigned long long)s->totals.pinned,
-             (unsigned long long)s->largest_hole);
+    wr_error(
+        result,
+        "%s: %llu bytes requested; capacity %llu, %s, reserved %llu, in_use %llu, deferred "
+        "%llu, pinned %llu, largest hole %llu",
+        result == WEIR_LIMIT ? "limit reached" : "out of memory",
+        (unsigned long long)request->requested_bytes,
+        (unsigned long long)bank->properties.capacity_bytes, limit,
+        (unsigned long long)WR_GET(bank->reserved), (unsigned long long)s->totals.in_use,
+        (unsigned long long)s->totals.deferred, (unsigned long long)s->totals.pinned,
+        (unsigned long long)s->largest_hole);
 }
 
 weir_result wr_shortage_explain(wr_manager *manager, const wr_request *request,

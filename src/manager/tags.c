@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The tag table of a device: names are entered under tags_lock and never change, so readers
- * need none. Counts live in the managers, each written under its manager's lock. */
+/* The tag table of a device: names are entered under tags_lock and never change, so
+ * readers need none. Counts are atomics, since streams share them. */
 #include "tags.h"
-
-#include "base/memory.h"
 
 #include <string.h>
 
-static bool find_below(const wr_bank *bank, uint32_t count, const char *name, uint16_t *tag)
+static bool find_below(const wr_bank *bank, uint32_t count, const char *name,
+                       uint16_t *tag)
 {
     for (uint32_t i = WR_TAG_OTHER; i < count; i++) {
         if (strcmp(bank->tag_names[i], name) == 0) {
@@ -32,8 +31,8 @@ bool wr_tags_find(wr_bank *bank, const char *text, uint16_t *tag)
 {
     char name[WR_NAME_BYTES];
     copy_name(name, text);
-    return find_below(bank, atomic_load_explicit(&bank->tag_count, memory_order_acquire), name,
-                      tag);
+    return find_below(bank, atomic_load_explicit(&bank->tag_count, memory_order_acquire),
+                      name, tag);
 }
 
 uint16_t wr_tags_intern(wr_bank *bank, const char *text)
@@ -63,47 +62,39 @@ uint16_t wr_tags_intern(wr_bank *bank, const char *text)
     return tag;
 }
 
-bool wr_tags_open(wr_manager *manager)
+/* Untagged: what the managers have beyond all tags. */
+static void sum_untagged(wr_bank *bank, weir_tag_usage *usage)
 {
-    wr_manager_lock(manager);
-    if (manager->tags == NULL) {
-        manager->tags = wr_host_alloc(WR_TAG_MAX * sizeof *manager->tags);
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        wr_manager_lock(manager);
+        usage->in_use_bytes += WR_GET(manager->in_use);
+        usage->live_count += wr_manager_live(manager);
+        wr_manager_publish(manager);
+        wr_manager_unlock(manager);
+        wr_manager_unpin(manager);
     }
-    bool there = manager->tags != NULL;
-    wr_manager_unlock(manager);
-    return there;
-}
-
-/* Untagged: what the manager has beyond its tags. */
-static void add_untagged(const wr_manager *manager, weir_tag_usage *usage)
-{
-    uint64_t in_use = WR_GET(manager->in_use), live = wr_manager_live(manager);
-    for (uint32_t i = 1; manager->tags != NULL && i < WR_TAG_MAX; i++) {
-        in_use -= WR_GET(manager->tags[i].in_use);
-        live -= WR_GET(manager->tags[i].live);
+    for (uint32_t i = 1; i < WR_TAG_MAX; i++) {
+        uint64_t in_use = WR_GET(bank->tags[i].in_use), live = WR_GET(bank->tags[i].live);
+        usage->in_use_bytes -=
+            in_use < usage->in_use_bytes ? in_use : usage->in_use_bytes;
+        usage->live_count -= live < usage->live_count ? live : usage->live_count;
     }
-    usage->in_use_bytes += in_use;
-    usage->live_count += live;
+    usage->peak_in_use_bytes = WR_GET(bank->peak_in_use);
 }
 
 void wr_tags_sum(wr_bank *bank, uint16_t tag, weir_tag_usage *usage)
 {
     memset(usage, 0, sizeof *usage);
     memcpy(usage->tag, bank->tag_names[tag], sizeof usage->tag);
-    uint32_t slot = 0;
-    wr_manager *manager;
-    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
-        wr_manager_lock(manager);
-        if (tag == 0) {
-            add_untagged(manager, usage);
-        } else if (manager->tags != NULL) {
-            usage->in_use_bytes += WR_GET(manager->tags[tag].in_use);
-            usage->peak_in_use_bytes += WR_GET(manager->tags[tag].peak);
-            usage->live_count += WR_GET(manager->tags[tag].live);
-        }
-        wr_manager_unlock(manager);
-        wr_manager_unpin(manager);
+    if (tag == 0) {
+        sum_untagged(bank, usage);
+        return;
     }
+    usage->in_use_bytes = WR_GET(bank->tags[tag].in_use);
+    usage->peak_in_use_bytes = WR_GET(bank->tags[tag].peak);
+    usage->live_count = WR_GET(bank->tags[tag].live);
 }
 
 static void insert_sorted(weir_tag_usage *tags, size_t capacity, size_t count,

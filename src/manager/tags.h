@@ -5,20 +5,20 @@
 
 #include "manager.h"
 
-/* The number of a tag, made up if new. 0: NULL or empty, untagged. When the table is full, or
- * the host has no memory, WR_TAG_OTHER. Any thread, no lock held or the manager's. */
+/* The number of a tag, made up if new. 0: NULL or empty, untagged. When the table is
+ * full, or the host has no memory, WR_TAG_OTHER. Any thread, no lock held or the
+ * manager's. */
 uint16_t wr_tags_intern(wr_bank *bank, const char *text);
 
 /* The number of a tag that was seen before; false if it was not. */
 bool wr_tags_find(wr_bank *bank, const char *text, uint16_t *tag);
 
-/* Makes room for the manager's counts per tag; false: no host memory. Takes its lock. */
-bool wr_tags_open(wr_manager *manager);
-
-/* Adds up one tag over all managers; `usage` is overwritten. Tag 0 is what no tag holds. */
+/* One tag's numbers; `usage` is overwritten. Tag 0 is what no tag holds; its peak is the
+ * device's, which it cannot have passed. */
 void wr_tags_sum(wr_bank *bank, uint16_t tag, weir_tag_usage *usage);
 
-/* All tags with live buffers, largest first: fills at most `capacity`, returns how many. */
+/* All tags with live buffers, largest first: fills at most `capacity`, returns how many.
+ */
 size_t wr_tags_list(wr_bank *bank, weir_tag_usage *tags, size_t capacity);
 
 #endif

@@ -2,6 +2,8 @@
 /* Epochs, batches, groups. See waits.h; everything under the manager's lock. */
 #include "waits.h"
 
+#include "guard.h"
+
 #include "base/result.h"
 
 #include <stddef.h>
@@ -35,7 +37,8 @@ typedef struct wr_group {
     wr_slice_id waits[SET_SLOTS];
 } wr_group;
 
-_Static_assert(sizeof(wr_use_set) <= sizeof(wr_slice) && sizeof(wr_wait) <= sizeof(wr_slice) &&
+_Static_assert(sizeof(wr_use_set) <= sizeof(wr_slice) &&
+                   sizeof(wr_wait) <= sizeof(wr_slice) &&
                    sizeof(wr_group) <= sizeof(wr_slice),
                "they live in slab records");
 
@@ -100,7 +103,8 @@ weir_result wr_waits_add_use(wr_manager *manager, wr_slice *slice, uint32_t slot
         return WEIR_OK;
     }
     if (!wr_slab_fill(&manager->cache, WR_POOL_SPARES)) {
-        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "weir_buffer_use: no host memory for the use");
+        return wr_error(WEIR_OUT_OF_HOST_MEMORY,
+                        "weir_buffer_use: no host memory for the use");
     }
     bool is_set = (uses & WR_USES_SET) != 0;
     wr_slice_id id = uses & ~WR_USES_SET;
@@ -182,8 +186,8 @@ typedef struct batch_fences {
     } at[WR_BATCH_MAX];
 } batch_fences;
 
-/* Records a fence for all that stream `slot` has queued. NOT_READY: it cannot be done now. OK
- * with fence 0: nothing to wait for. */
+/* Records a fence for all that stream `slot` has queued. NOT_READY: it cannot be done
+ * now. OK with fence 0: nothing to wait for. */
 static weir_result record(wr_manager *manager, uint32_t slot, weir_driver_fence *fence)
 {
     wr_bank *bank = manager->bank;
@@ -244,7 +248,8 @@ static void add_wait(wr_group *group, wr_slice_id wait)
     }
 }
 
-/* Fills a group with the waits of `uses` (one stream, or one set record, which is consumed). */
+/* Fills a group with the waits of `uses` (one stream, or one set record, which is
+ * consumed). */
 static bool fill_group(wr_manager *manager, batch_fences *fences, wr_group *group,
                        wr_slice *slice)
 {
@@ -272,7 +277,8 @@ static bool fill_group(wr_manager *manager, batch_fences *fences, wr_group *grou
     return true;
 }
 
-/* Looks for a group of this batch (those before `end`) that waits for just the same stream. */
+/* Looks for a group of this batch (those before `end`) that waits for just the same
+ * stream. */
 static wr_slice_id find_group(const wr_manager *manager, uint32_t uses, wr_slice_id end)
 {
     if ((uses & WR_USES_SET) != 0) {
@@ -318,7 +324,8 @@ static bool sort_slice(wr_manager *manager, batch_fences *fences, wr_slice *slic
         }
         return false;
     }
-    /* Where not all could be fenced, the rest of the uses is looked at when these passed. */
+    /* Where not all could be fenced, the rest of the uses is looked at when these passed.
+     */
     group->next = manager->groups;
     manager->groups = id;
     join_group(id, slice);
@@ -400,6 +407,7 @@ static void advance(wr_manager *manager, uint64_t epoch)
         }
     }
     manager->passed = epoch;
+    manager->settled_event = manager->epoch_event[epoch % WR_EPOCH_SLOTS];
     manager->moment.settled_below = (epoch + 1) << WR_TICK_BITS;
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         wr_pool_recount(&manager->pools[i]);
@@ -409,6 +417,7 @@ static void advance(wr_manager *manager, uint64_t epoch)
 
 static void pass_all(wr_manager *manager)
 {
+    manager->epoch_event[manager->epoch % WR_EPOCH_SLOTS] = wr_guard_event(manager->bank);
     advance(manager, manager->epoch);
     manager->epoch++;
     manager->dirty = false;
@@ -426,6 +435,7 @@ static void close_epoch(wr_manager *manager)
     }
     manager->epoch_wait[manager->epoch % WR_EPOCH_SLOTS] =
         new_wait(manager, fence, manager->slot);
+    manager->epoch_event[manager->epoch % WR_EPOCH_SLOTS] = wr_guard_event(bank);
     manager->epoch++;
     manager->dirty = false;
 }
@@ -441,7 +451,8 @@ static bool own_stream_is_idle(wr_manager *manager)
 
 void wr_waits_settle(wr_manager *manager, bool fence)
 {
-    if ((!manager->dirty && manager->passed + 1 == manager->epoch) || manager->capturing) {
+    if ((!manager->dirty && manager->passed + 1 == manager->epoch) ||
+        manager->capturing) {
         return;
     }
     if (own_stream_is_idle(manager)) {
@@ -466,7 +477,11 @@ wr_slice_id wr_waits_oldest(wr_manager *manager, bool groups, weir_driver_fence 
     for (wr_slice_id id = manager->groups; id != 0; id = group_of(id)->next) {
         found = group_of(id)->waits[group_of(id)->wait_count - 1];
     }
-    if (found == 0 && !groups) {
+    if (found == 0 && !groups && manager->closing) {
+        /* The stream has ended: its last fence stands for all of it, and needs no
+         * reference while the manager is pinned. */
+        *fence = wr_waits_is_quiet(manager) ? 0 : manager->closing_fence;
+    } else if (found == 0 && !groups) {
         if (manager->passed + 1 == manager->epoch) {
             close_epoch(manager);
         }
@@ -528,7 +543,8 @@ void wr_waits_count(wr_manager *manager, uint64_t *bytes, uint32_t slots)
     for (wr_slice_id id = manager->batch; id != 0; id = wr_slice_get(id)->held.link) {
         wr_slice *slice = wr_slice_get(id);
         uint32_t uses = slice->held.uses;
-        uint32_t slot = (uses & WR_USES_SET) != 0 ? set_of(uses & ~WR_USES_SET)->slots[0] : uses - 1;
+        uint32_t slot =
+            (uses & WR_USES_SET) != 0 ? set_of(uses & ~WR_USES_SET)->slots[0] : uses - 1;
         add_bytes(bytes, slots, slot, slice->extent_bytes);
     }
     for (wr_slice_id id = manager->groups; id != 0; id = group_of(id)->next) {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* What released memory waits for.
  *
- * Own stream: releases belong to the current epoch. Nothing is recorded at the driver until bytes
- * are to leave the stream; then the stream is tested for idle, or the epoch is closed with one
- * fence. When it has passed, so have all older ones.
+ * Own stream: releases belong to the current epoch. Nothing is recorded at the driver
+ * until bytes are to leave the stream; then the stream is tested for idle, or the epoch
+ * is closed with one fence. When it has passed, so have all older ones.
  *
- * Other streams (weir_buffer_use): a slice lists them in held.uses: 0 none; slot + 1 of one
- * stream; or WR_USES_SET | a record with more. Released ones collect in a batch; closing it
- * records one fence per used stream and sorts the slices into groups by what they wait for.
+ * Other streams (weir_buffer_use): a slice lists them in held.uses: 0 none; slot + 1 of
+ * one stream; or WR_USES_SET | a record with more. Released ones collect in a batch;
+ * closing it records one fence per used stream and sorts the slices into groups by what
+ * they wait for.
  *
- * All functions: under the manager's lock. Records of sets, groups and waits are slab records
- * whose `word` stays in place, so stale handles that point at them are still recognized. */
+ * All functions: under the manager's lock. Records of sets, groups and waits are slab
+ * records whose `word` stays in place, so stale handles that point at them are still
+ * recognized. */
 #ifndef WR_MANAGER_WAITS_H
 #define WR_MANAGER_WAITS_H
 
@@ -28,15 +30,18 @@ void wr_waits_defer(wr_manager *manager, wr_slice *slice);
 /* Closes the open batch: what could be fenced is in groups afterwards. */
 void wr_waits_close_batch(wr_manager *manager);
 
-/* Tests groups' fences and frees slices whose streams have passed. True if any was freed. */
+/* Tests groups' fences and frees slices whose streams have passed. True if any was freed.
+ */
 bool wr_waits_poll(wr_manager *manager);
 
-/* Finds out, without waiting, how far the own stream has come. `fence`: if there are releases
- * that have not passed, close their epoch with a fence, so that they will. */
+/* Finds out, without waiting, how far the own stream has come. `fence`: if there are
+ * releases that have not passed, close their epoch with a fence, so that they will. */
 void wr_waits_settle(wr_manager *manager, bool fence);
 
-/* The oldest fence that something here waits for (0: none); `groups`: of groups only, else of
- * epochs too, closing one if need be. The reference is the caller's, until wr_waits_drop. */
+/* The oldest fence that something here waits for (`*fence` stays as it is if there is
+ * none; the result is 0 for one that needs no dropping); `groups`: of groups only, else
+ * of epochs too, closing one if need be. The reference is the caller's, until
+ * wr_waits_drop. */
 wr_slice_id wr_waits_oldest(wr_manager *manager, bool groups, weir_driver_fence *fence);
 /* Gives the reference back; `passed`: the fence has been waited for. */
 void wr_waits_drop(wr_manager *manager, wr_slice_id wait, bool passed);

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-static void visit_span(wr_page *page, uint32_t granule, wr_slice_visitor visit, void *context)
+static void visit_span(wr_page *page, uint32_t granule, wr_slice_visitor visit,
+                       void *context)
 {
     wr_slice_id id = page->granules[granule].first;
     while (id != 0) {
@@ -42,13 +43,15 @@ void wr_pool_visit(wr_bank *bank, wr_pool *pool, wr_slice_visitor visit, void *c
     }
 }
 
-static const char *walk_pages(const wr_class *class, const wr_pool *pool, wr_totals *totals)
+static const char *walk_pages(const wr_class *class, const wr_pool *pool,
+                              wr_totals *totals)
 {
     const char *wrong = NULL;
     if (class->range != NULL) {
         wrong = wr_page_walk(class->range, pool, pool->moment, totals);
     }
-    for (wr_page *page = class->whole_pages; page != NULL && wrong == NULL; page = page->next) {
+    for (wr_page *page = class->whole_pages; page != NULL && wrong == NULL;
+         page = page->next) {
         wrong = wr_page_walk(page, pool, pool->moment, totals);
     }
     return wrong;
@@ -68,8 +71,9 @@ static const char *compare(const wr_totals *books, const wr_totals *walked)
     if (books->releasable != walked->releasable) {
         return "releasable is not what whole granules hold";
     }
-    return books->pinned != walked->pinned ? "pinned is not what partly held granules have free"
-                                           : NULL;
+    return books->pinned != walked->pinned
+               ? "pinned is not what partly held granules have free"
+               : NULL;
 }
 
 static const char *walk_pool(wr_bank *bank, wr_pool *pool, wr_totals *walked)

@@ -4,14 +4,15 @@
  *
  *      reserved = in_use + padding + limbo + free
  *      free     = whole + the rest          whole: in granules that one free run covers
- *      whole    = settled + the rest        settled: the granule's last release has passed
+ *      whole    = settled + the rest        settled: the granule's last release has
+ * passed
  *
  * From these follow the words of the reports: deferred is limbo and what is whole but not
- * settled; releasable is settled; pinned is what is free but not whole, since somebody holds a
- * part of its granule. Padding is what the equation leaves.
+ * settled; releasable is settled; pinned is what is free but not whole, since somebody
+ * holds a part of its granule. Padding is what the equation leaves.
  *
- * A granule's last release is its mark, epoch << WR_TICK_BITS | tick; the owner's moment says
- * which marks have passed. */
+ * A granule's last release is its mark, epoch << WR_TICK_BITS | tick; the owner's moment
+ * says which marks have passed. */
 #ifndef WR_PAGE_BOOKS_H
 #define WR_PAGE_BOOKS_H
 

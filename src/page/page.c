@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define PAGE_RECORDS (UINT32_C(1) << 22)
-#define PAGE_CHUNK UINT32_C(256)
+#define PAGE_CHUNK UINT32_C(512) /* whole OS pages, whatever the size of a record */
 
 wr_page *wr_page_base;
 
@@ -83,7 +83,8 @@ wr_page *wr_page_create(uint64_t address, uint64_t bytes, uint64_t granule_bytes
     page->address = address;
     page->bytes = bytes;
     page->granule_bytes = granule_bytes == 0 ? bytes : granule_bytes;
-    page->granule_shift = granule_bytes == 0 ? 63 : (uint32_t)__builtin_ctzll(granule_bytes);
+    page->granule_shift =
+        granule_bytes == 0 ? 63 : (uint32_t)__builtin_ctzll(granule_bytes);
     page->granule_count = granule_bytes == 0 ? 1 : (uint32_t)(bytes / granule_bytes);
     if (granule_bytes == 0) {
         page->granules = &page->single;

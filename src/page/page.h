@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages: address ranges in granules, and the arithmetic of who holds which part. No driver is
- * called here.
+/* Pages: address ranges in granules, and the arithmetic of who holds which part. No
+ * driver is called here.
  *
- * A page with granules is a device-wide range in which every granule has one owner: a stream's
- * pool, or the bank's pool (unheld or bare ones). A run of granules of one owner is a span; its
- * slices are linked, and nobody follows a link into another owner's span. A page without
- * granules is one granule as large as itself.
+ * A page with granules is a device-wide range in which every granule has one owner: a
+ * stream's pool, or the bank's pool (unheld or bare ones). A run of granules of one owner
+ * is a span; its slices are linked, and nobody follows a link into another owner's span.
+ * A page without granules is one granule as large as itself.
  *
  *      granules   |    0    |    1    |    2    |    3    |    4    |
  *      owner      |    A    |    A    |   bank  |    B    |    B    |
@@ -21,8 +21,8 @@
 
 typedef struct wr_granule {
     struct wr_pool *_Atomic owner;
-    wr_slice_id first;   /* the slice at its start, if a span begins there */
-    wr_slice_id last;    /* the slice at its end, if a span ends there */
+    wr_slice_id first; /* the slice at its start, if a span begins there */
+    wr_slice_id last;  /* the slice at its end, if a span ends there */
 } wr_granule;
 
 typedef struct wr_page {
@@ -38,16 +38,17 @@ typedef struct wr_page {
     uint32_t id;
     uint32_t next_spare;
     uint32_t touched; /* granules from here on have always been bare */
-    bool outdated; /* serves no new requests; goes back when empty */
+    bool outdated;    /* serves no new requests; goes back when empty */
     bool passed_over; /* unheld when another page had to be asked for */
     struct wr_page *next_outdated;
-    struct wr_page *next, *previous; /* whole pages of one class, guard: the bank's lock */
+    struct wr_page *next,
+        *previous; /* whole pages of one class, guard: the bank's lock */
     void *storage; /* the arrays of a page with granules */
     uint64_t storage_bytes;
 } wr_page;
 
-/* Records of pages, like slices' never moved; handed out under a lock of their own. The base is
- * constant once the first page exists. */
+/* Records of pages, like slices' never moved; handed out under a lock of their own. The
+ * base is constant once the first page exists. */
 extern wr_page *wr_page_base;
 
 static inline wr_page *wr_page_get(uint32_t id)
@@ -55,8 +56,8 @@ static inline wr_page *wr_page_get(uint32_t id)
     return wr_page_base + id;
 }
 
-/* A page with granules (granule_bytes a power of two) or, with granule_bytes 0, a whole one.
- * All granules belong to `owner`. NULL: no host memory. */
+/* A page with granules (granule_bytes a power of two) or, with granule_bytes 0, a whole
+ * one. All granules belong to `owner`. NULL: no host memory. */
 wr_page *wr_page_create(uint64_t address, uint64_t bytes, uint64_t granule_bytes,
                         struct wr_pool *owner);
 void wr_page_destroy(wr_page *page);
@@ -73,7 +74,8 @@ static inline uint64_t wr_page_granule_address(const wr_page *page, uint32_t gra
 
 /* ---- residency ---- */
 
-/* The granules that lie wholly in [address, address + bytes): [*first, *end), maybe none. */
+/* The granules that lie wholly in [address, address + bytes): [*first, *end), maybe none.
+ */
 static inline void wr_page_whole(const wr_page *page, uint64_t address, uint64_t bytes,
                                  uint32_t *first, uint32_t *end)
 {
@@ -134,9 +136,10 @@ static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t m
 
 /* ---- tiling ---- */
 
-/* Cuts `slice` so that it ends at `end`; `rest`, a spare, becomes the slice behind it with the
- * same state, page and pool. */
-static inline void wr_page_split(wr_page *page, wr_slice *slice, uint64_t end, wr_slice *rest)
+/* Cuts `slice` so that it ends at `end`; `rest`, a spare, becomes the slice behind it
+ * with the same state, page and pool. */
+static inline void wr_page_split(wr_page *page, wr_slice *slice, uint64_t end,
+                                 wr_slice *rest)
 {
     rest->address = end;
     rest->extent_bytes = wr_slice_end(slice) - end;
@@ -155,7 +158,8 @@ static inline void wr_page_split(wr_page *page, wr_slice *slice, uint64_t end, w
     slice->next = rest_id;
 }
 
-/* Joins `slice` with the slice behind it, whose record becomes spare (the caller's to push). */
+/* Joins `slice` with the slice behind it, whose record becomes spare (the caller's to
+ * push). */
 static inline wr_slice *wr_page_join(wr_page *page, wr_slice *slice)
 {
     wr_slice *rest = wr_slice_get(slice->next);
@@ -173,14 +177,17 @@ static inline wr_slice *wr_page_join(wr_page *page, wr_slice *slice)
 /* Puts `fresh`, a spare, in the place of `slice`, whose record is not used again. */
 void wr_page_replace(wr_page *page, wr_slice *slice, wr_slice *fresh);
 
-/* Takes a slice of whole granules out of its span: its neighbours' spans end beside it. */
+/* Takes a slice of whole granules out of its span: its neighbours' spans end beside it.
+ */
 void wr_page_unlink(wr_page *page, wr_slice *slice);
 
-/* Puts a slice of whole granules into the spans of `owner`, linked with what lies beside it. */
+/* Puts a slice of whole granules into the spans of `owner`, linked with what lies beside
+ * it. */
 void wr_page_link(wr_page *page, wr_slice *slice, struct wr_pool *owner);
 
-/* Walks the spans of all granules that `owner` owns and checks tiling and free bytes; adds to
- * `totals` what it finds by state. NULL when all is well, else what is wrong (static text). */
+/* Walks the spans of all granules that `owner` owns and checks tiling and free bytes;
+ * adds to `totals` what it finds by state. NULL when all is well, else what is wrong
+ * (static text). */
 const char *wr_page_walk(const wr_page *page, const struct wr_pool *owner,
                          const wr_moment *moment, wr_totals *totals);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The slab of slice records: one reservation of addresses for the whole process, backed chunk
- * by chunk and never given back, since stale handles may point anywhere into it. Spare records
- * wait in a process-wide list (guard: `lock`) and in caches of their users. */
+/* The slab of slice records: one reservation of addresses for the whole process, backed
+ * chunk by chunk and never given back, since stale handles may point anywhere into it.
+ * Spare records wait in a process-wide list (guard: `lock`) and in caches of their users.
+ */
 #include "slice.h"
 
 #include "base/lock.h"
@@ -24,8 +25,8 @@ static struct {
 bool wr_slab_open(void)
 {
     wr_lock_take(&slab.lock);
-    for (uint32_t records = SLAB_RECORDS; wr_slab_base == NULL && records >= CHUNK_RECORDS;
-         records /= 2) {
+    for (uint32_t records = SLAB_RECORDS;
+         wr_slab_base == NULL && records >= CHUNK_RECORDS; records /= 2) {
         wr_slab_base = wr_host_reserve((size_t)records * sizeof(wr_slice));
         slab.capacity = wr_slab_base == NULL ? 0 : records;
     }
@@ -39,7 +40,8 @@ uint32_t wr_slab_limit(void)
     return atomic_load_explicit(&slab.limit, memory_order_acquire);
 }
 
-/* Backs one more chunk and lists its records, lowest first. Record 0 is never handed out. */
+/* Backs one more chunk and lists its records, lowest first. Record 0 is never handed out.
+ */
 static bool grow(void)
 {
     uint32_t begin = atomic_load_explicit(&slab.limit, memory_order_relaxed);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Slices: sub-ranges that tile a page, and the slab that holds their records.
  *
- * A record is one cache line and is known by its index, which is also the index of the buffer
- * handle: `word` holds generation and reference count, so that a release is one compare-and-swap
- * that checks both. Records never move and are never unmapped, so a stale handle can always be
- * looked at. All fields but `word` are guarded by the lock of the pool that owns the slice (its
- * stream's, or the bank's).
+ * A record is one cache line and is known by its index, which is also the index of the
+ * buffer handle: `word` holds generation and reference count, so that a release is one
+ * compare-and-swap that checks both. Records never move and are never unmapped, so a
+ * stale handle can always be looked at. All fields but `word` are guarded by the lock of
+ * the pool that owns the slice (its stream's, or the bank's).
  *
  *      span of one owner:   [ held ][ free ][ held ][ held ][   free   ]
  *                             prev/next link neighbours; 0 at both borders
  *
- * Invariants: extents are multiples of WR_UNIT_BYTES; two free neighbours of one kind are merged
- * at the moment of release; nothing is renumbered. A release needs no new record. */
+ * Invariants: extents are multiples of WR_UNIT_BYTES; two free neighbours of one kind are
+ * merged at the moment of release; nothing is renumbered. A release needs no new record.
+ */
 #ifndef WR_PAGE_SLICE_H
 #define WR_PAGE_SLICE_H
 
@@ -34,8 +35,9 @@ typedef enum wr_slice_state {
     WR_SLICE_STATE_BARE = 3,    /* addresses without memory; the bank's only */
     WR_SLICE_STATE_LIMBO = 4,   /* released, other streams' fences not passed */
     WR_SLICE_STATE_TRANSIT = 5, /* on its way to or from the driver; in no index */
-    WR_SLICE_STATE_KEPT = 6,    /* free, but reused by equal size only; in the pool's kept index */
-    WR_SLICE_STATE_OTHER = 7,   /* the record serves something else (see waits.h) */
+    WR_SLICE_STATE_KEPT =
+        6, /* free, but reused by equal size only; in the pool's kept index */
+    WR_SLICE_STATE_OTHER = 7, /* the record serves something else (see waits.h) */
 } wr_slice_state;
 
 struct wr_pool;
@@ -49,17 +51,17 @@ typedef struct wr_slice {
     union {
         struct {
             uint64_t requested_bytes;
-            uint32_t uses; /* other streams that used it, see waits.h */
+            uint32_t uses;    /* other streams that used it, see waits.h */
             wr_slice_id link; /* next in a list of released slices */
         } held;
         struct {
             wr_slice_id left, right; /* subtrees in the free index */
         } free;
     };
-    uint32_t page; /* id, see page.h */
-    uint8_t state; /* wr_slice_state */
-    uint8_t spare;
-    uint16_t tag; /* id in the device's tag table, 0 none */
+    uint32_t page;           /* id, see page.h */
+    uint8_t state;           /* wr_slice_state */
+    uint8_t alignment_shift; /* the buffer begins at the first multiple of 1 << it */
+    uint16_t tag;            /* id in the device's tag table, 0 none */
 } wr_slice;
 
 _Static_assert(sizeof(wr_slice) == 64, "a slice record is one cache line");
@@ -104,12 +106,21 @@ bool wr_slab_open(void);
 /* Records with an index below were handed out at some time and may be looked at. */
 uint32_t wr_slab_limit(void);
 
-/* Brings the cache to at least `count` spares; false, with what could be had, when the host has
- * no memory. Calls nothing but the host. */
+/* Brings the cache to at least `count` spares; false, with what could be had, when the
+ * host has no memory. Calls nothing but the host. */
 bool wr_slab_fill(wr_slab_cache *cache, uint32_t count);
 
 /* Gives all but `keep` spares back to the process-wide list. */
 void wr_slab_trim(wr_slab_cache *cache, uint32_t keep);
+
+/* Caches that many records have come to give most of them back. */
+#define WR_SLAB_CACHE_MAX 512u
+static inline void wr_slab_trim_above(wr_slab_cache *cache)
+{
+    if (cache->count > WR_SLAB_CACHE_MAX) {
+        wr_slab_trim(cache, WR_SLAB_CACHE_MAX / 4);
+    }
+}
 
 /* A spare record from a cache that has one. */
 static inline wr_slice *wr_slab_pop(wr_slab_cache *cache)

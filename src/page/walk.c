@@ -9,15 +9,38 @@ typedef struct walk {
     const struct wr_pool *owner;
     const wr_moment *moment;
     wr_totals *totals;
+    uint32_t granule;    /* the granule being added up */
+    uint64_t free_bytes; /* free so far in it */
 } walk;
 
+/* The granule being added up is complete. */
+static void close_granule(walk *w)
+{
+    bool passed = wr_moment_has_passed(w->moment, w->page->marks[w->granule]);
+    if (w->free_bytes < w->page->granule_bytes) {
+        w->totals->pinned += w->free_bytes;
+    } else if (passed) {
+        w->totals->releasable += w->free_bytes;
+    } else {
+        w->totals->deferred += w->free_bytes;
+    }
+    w->free_bytes = 0;
+}
+
+/* Adds a free slice granule by granule. */
 static void add_free(walk *w, const wr_slice *slice)
 {
-    uint64_t whole = wr_page_whole_bytes(w->page, slice);
-    uint64_t settled = wr_page_settled_of(w->page, w->moment, slice);
-    w->totals->pinned += slice->extent_bytes - whole;
-    w->totals->deferred += whole - settled;
-    w->totals->releasable += settled;
+    for (uint64_t at = slice->address; at < wr_slice_end(slice);) {
+        uint32_t granule = wr_page_granule(w->page, at);
+        uint64_t end = wr_page_granule_address(w->page, granule) + w->page->granule_bytes;
+        end = end < wr_slice_end(slice) ? end : wr_slice_end(slice);
+        if (granule != w->granule) {
+            close_granule(w);
+            w->granule = granule;
+        }
+        w->free_bytes += end - at;
+        at = end;
+    }
 }
 
 static const char *walk_slice(walk *w, const wr_slice *slice)
@@ -67,6 +90,7 @@ static const char *walk_span(walk *w, uint32_t first, uint32_t *end)
     if (slice->address != wr_page_granule_address(w->page, first) || slice->prev != 0) {
         return "a span does not begin with its first slice";
     }
+    w->granule = first;
     for (;;) {
         const char *wrong = walk_slice(w, slice);
         if (wrong != NULL) {
@@ -84,6 +108,7 @@ static const char *walk_span(walk *w, uint32_t first, uint32_t *end)
         }
         slice = next;
     }
+    close_granule(w);
     *end = wr_page_granule(w->page, wr_slice_end(slice) - 1) + 1;
     if (wr_slice_get(w->page->granules[*end - 1].last) != slice) {
         return "a span does not end with its last slice";

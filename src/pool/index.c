@@ -19,7 +19,8 @@ static inline unsigned bin_of(uint64_t extent_bytes)
     return WR_INDEX_EXACT_BINS + ((log - 6u) << WR_INDEX_SUB_SHIFT) + sub;
 }
 
-static inline bool is_before(const wr_slice *slice, uint64_t extent_bytes, uint64_t address)
+static inline bool is_before(const wr_slice *slice, uint64_t extent_bytes,
+                             uint64_t address)
 {
     return slice->extent_bytes != extent_bytes ? slice->extent_bytes < extent_bytes
                                                : slice->address < address;
@@ -75,7 +76,8 @@ void wr_index_insert(wr_index *index, wr_slice *slice)
     uint32_t own = priority(id);
     while (tree != 0 && priority(tree) > own) {
         wr_slice *node = wr_slice_get(tree);
-        link = is_before(node, extent_bytes, address) ? &node->free.right : &node->free.left;
+        link =
+            is_before(node, extent_bytes, address) ? &node->free.right : &node->free.left;
         tree = *link;
     }
     *link = id;
@@ -126,14 +128,16 @@ void wr_index_remove(wr_index *index, wr_slice *slice)
     while (*link != id) {
         WR_ASSERT(*link != 0);
         wr_slice *node = wr_slice_get(*link);
-        link = is_before(node, extent_bytes, address) ? &node->free.right : &node->free.left;
+        link =
+            is_before(node, extent_bytes, address) ? &node->free.right : &node->free.left;
     }
     unhook(index, bin, link);
 }
 
-/* The link to the first slice not before (extent_bytes, address), NULL if there is none. */
-static inline wr_slice_id *seek(const wr_index *index, uint64_t extent_bytes, uint64_t address,
-                                unsigned *bin_out)
+/* The link to the first slice not before (extent_bytes, address), NULL if there is none.
+ */
+static inline wr_slice_id *seek(const wr_index *index, uint64_t extent_bytes,
+                                uint64_t address, unsigned *bin_out)
 {
     unsigned bin = bin_of(extent_bytes);
     const wr_slice_id *best = NULL;
@@ -190,7 +194,8 @@ wr_slice *wr_index_find(const wr_index *index, uint64_t extent_bytes)
     return wr_index_find_after(index, extent_bytes, 0);
 }
 
-wr_slice *wr_index_find_after(const wr_index *index, uint64_t extent_bytes, uint64_t address)
+wr_slice *wr_index_find_after(const wr_index *index, uint64_t extent_bytes,
+                              uint64_t address)
 {
     unsigned bin;
     wr_slice_id *link = seek(index, extent_bytes, address, &bin);
@@ -222,7 +227,8 @@ static wr_slice *last_of(const wr_index *index, unsigned bin)
     return slice;
 }
 
-wr_slice *wr_index_find_before(const wr_index *index, uint64_t extent_bytes, uint64_t address)
+wr_slice *wr_index_find_before(const wr_index *index, uint64_t extent_bytes,
+                               uint64_t address)
 {
     unsigned bin = bin_of(extent_bytes);
     wr_slice *best = NULL;
@@ -255,7 +261,8 @@ typedef struct tree_walk {
     const char *wrong;
 } tree_walk;
 
-/* In order; treaps are shallow, so recursion is bounded in practice by a few dozen levels. */
+/* In order; treaps are shallow, so recursion is bounded in practice by a few dozen
+ * levels. */
 static void walk_tree(tree_walk *walk, wr_slice_id id, uint32_t bound)
 {
     if (id == 0 || walk->wrong != NULL) {

@@ -24,9 +24,74 @@ void wr_pool_close(wr_pool *pool)
     pool->index = pool->kept = NULL;
 }
 
+/* ---- whole granules ---- */
+
+/* In an exact pool with granules, free slices lie unmerged side by side, and a granule
+ * that several of them share is whole all the same. */
+static inline bool shares_granules(const wr_pool *pool)
+{
+    return __builtin_expect(pool->kept != NULL, 0);
+}
+
+static bool is_free(const wr_slice *slice)
+{
+    return slice->state == WR_SLICE_STATE_FREE || slice->state == WR_SLICE_STATE_KEPT;
+}
+
+/* Whether all slices on one side that reach into the bytes up to `bound` are free. */
+static bool is_free_beside(wr_slice_id id, uint64_t bound, bool before)
+{
+    while (id != 0) {
+        const wr_slice *slice = wr_slice_get(id);
+        if (before ? wr_slice_end(slice) <= bound : slice->address >= bound) {
+            return true;
+        }
+        if (!is_free(slice)) {
+            return false;
+        }
+        id = before ? slice->prev : slice->next;
+    }
+    return true;
+}
+
+/* The granules that are whole if, and only if, this slice is free: [*first, *end). */
+static void whole_with(const wr_page *page, const wr_slice *slice, uint32_t *first,
+                       uint32_t *end)
+{
+    uint32_t begin_granule = wr_page_granule(page, slice->address);
+    uint32_t last_granule = wr_page_granule(page, wr_slice_end(slice) - 1);
+    uint64_t begin = wr_page_granule_address(page, begin_granule);
+    uint64_t last_end = wr_page_granule_address(page, last_granule) + page->granule_bytes;
+    bool begins = is_free_beside(slice->prev, begin, true);
+    bool ends = is_free_beside(slice->next, last_end, false);
+    if (begin_granule == last_granule) {
+        begins = ends = begins && ends;
+    }
+    *first = begins ? begin_granule : begin_granule + 1;
+    *end = ends ? last_granule + 1 : last_granule;
+    *end = *end < *first ? *first : *end;
+}
+
+static void add_shared(wr_pool *pool, const wr_page *page, const wr_slice *slice)
+{
+    uint32_t first, end;
+    whole_with(page, slice, &first, &end);
+    WR_ADD(pool->books.whole, (end - first) * page->granule_bytes);
+    WR_ADD(pool->books.settled, wr_page_settled_bytes(page, pool->moment, first, end));
+}
+
+static void subtract_shared(wr_pool *pool, const wr_page *page, const wr_slice *slice)
+{
+    uint32_t first, end;
+    whole_with(page, slice, &first, &end);
+    WR_SUB(pool->books.whole, (end - first) * page->granule_bytes);
+    WR_SUB(pool->books.settled, wr_page_settled_bytes(page, pool->moment, first, end));
+}
+
 /* ---- reserve ---- */
 
-/* The granules that stop being whole when `held` is cut from a run that was [first, end). */
+/* The granules that stop being whole when `held` is cut from a run that was [first, end).
+ */
 static void take_whole(wr_pool *pool, const wr_page *page, uint32_t first, uint32_t end,
                        const wr_slice *rest)
 {
@@ -40,7 +105,8 @@ static void take_whole(wr_pool *pool, const wr_page *page, uint32_t first, uint3
     }
     if (first < end) {
         WR_SUB(pool->books.whole, (end - first) * page->granule_bytes);
-        WR_SUB(pool->books.settled, wr_page_settled_bytes(page, pool->moment, first, end));
+        WR_SUB(pool->books.settled,
+               wr_page_settled_bytes(page, pool->moment, first, end));
     }
 }
 
@@ -59,6 +125,10 @@ static inline wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_by
         wr_page_split(page, slice, slice->address + extent_bytes, rest);
         wr_index_insert(pool->index, rest);
     }
+    if (shares_granules(pool)) {
+        subtract_shared(pool, page, slice);
+        end = first;
+    }
     slice->state = WR_SLICE_STATE_HELD;
     page->passed_over = false;
     WR_SUB(pool->books.free, slice->extent_bytes);
@@ -76,11 +146,10 @@ static wr_slice *reuse_equal(wr_pool *pool, uint64_t extent_bytes)
     return slice == NULL ? NULL : carve(pool, slice, extent_bytes);
 }
 
-/* A page that is not too large for the request, or NULL. */
-static wr_slice *reuse_page(wr_pool *pool, uint64_t extent_bytes)
+/* A page that is larger than the request by at most 1 / 2^shift (0: by any), or NULL. */
+static wr_slice *reuse_page(wr_pool *pool, uint64_t extent_bytes, uint32_t shift)
 {
     wr_slice *slice = wr_index_find(pool->index, extent_bytes);
-    uint32_t shift = pool->layout->slack_shift;
     if (slice == NULL ||
         (shift != 0 && slice->extent_bytes > extent_bytes + (extent_bytes >> shift))) {
         return NULL;
@@ -97,10 +166,16 @@ wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes)
             return equal;
         }
     } else if (pool->layout->whole) {
-        return reuse_page(pool, extent_bytes);
+        return reuse_page(pool, extent_bytes, pool->layout->slack_shift);
     }
     wr_slice *slice = wr_index_take(pool->index, extent_bytes);
     return slice == NULL ? NULL : carve(pool, slice, extent_bytes);
+}
+
+wr_slice *wr_pool_try_reserve_loose(wr_pool *pool, uint64_t extent_bytes)
+{
+    return pool->layout->whole && !pool->layout->exact ? reuse_page(pool, extent_bytes, 0)
+                                                       : NULL;
 }
 
 wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
@@ -108,14 +183,8 @@ wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
 {
     uint64_t mask = alignment_bytes - 1;
     if (pool->layout->whole || pool->layout->exact) {
-        /* Whole pages begin aligned enough or not at all; kept ones are looked at as they are. */
-        wr_slice *slice = wr_pool_try_reserve(pool, extent_bytes);
-        if (slice != NULL && (slice->address & mask) != 0) {
-            slice->state = WR_SLICE_STATE_LIMBO;
-            wr_pool_release(pool, slice);
-            return NULL;
-        }
-        return slice;
+        /* Taken as they lie, with room for the aligned address inside. */
+        return wr_pool_try_reserve(pool, extent_bytes + mask + 1 - WR_UNIT_BYTES);
     }
     wr_slice *run = wr_index_find(pool->index, extent_bytes + mask + 1 - WR_UNIT_BYTES);
     if (run == NULL) {
@@ -142,7 +211,8 @@ wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
 
 /* ---- release ---- */
 
-wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page, wr_slice *slice)
+wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page,
+                        wr_slice *slice)
 {
     uint8_t state = slice->state;
     if (slice->next != 0 && wr_slice_get(slice->next)->state == state) {
@@ -169,8 +239,8 @@ void wr_pool_release(wr_pool *pool, wr_slice *slice)
     wr_page *page = wr_page_get(slice->page);
     WR_ADD(pool->books.free, slice->extent_bytes);
     wr_page_mark(page, slice, pool->moment->mark);
-    if (__builtin_expect(pool->kept != NULL, 0)) {
-        WR_ADD(pool->books.whole, wr_page_whole_bytes(page, slice));
+    if (shares_granules(pool)) {
+        add_shared(pool, page, slice);
         slice->state = WR_SLICE_STATE_KEPT;
         wr_index_insert(pool->kept, slice);
         return;
@@ -205,11 +275,8 @@ void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
         uint64_t tick = page->marks[wr_page_granule(page, slice->address)] & WR_TICK_MASK;
         if (((now_tick - tick) & WR_TICK_MASK) >= min_age) {
             wr_index_remove(pool->kept, slice);
-            WR_SUB(pool->books.reserved, slice->extent_bytes);
-            WR_SUB(pool->books.free, slice->extent_bytes);
-            WR_SUB(pool->books.whole, wr_page_whole_bytes(page, slice));
-            WR_SUB(pool->books.settled, wr_page_settled_of(page, pool->moment, slice));
-            wr_pool_attach(pool, slice);
+            slice->state = WR_SLICE_STATE_FREE;
+            wr_pool_merge(pool->index, pool->cache, page, slice);
         }
         slice = next;
     }
@@ -247,11 +314,15 @@ void wr_pool_detach(wr_pool *pool, wr_slice *slice)
     if (!page->outdated) {
         wr_index_remove(pool->index, slice);
     }
-    slice->state = WR_SLICE_STATE_TRANSIT;
     WR_SUB(pool->books.reserved, slice->extent_bytes);
     WR_SUB(pool->books.free, slice->extent_bytes);
-    WR_SUB(pool->books.whole, wr_page_whole_bytes(page, slice));
-    WR_SUB(pool->books.settled, wr_page_settled_of(page, pool->moment, slice));
+    if (shares_granules(pool)) {
+        subtract_shared(pool, page, slice);
+    } else {
+        WR_SUB(pool->books.whole, wr_page_whole_bytes(page, slice));
+        WR_SUB(pool->books.settled, wr_page_settled_of(page, pool->moment, slice));
+    }
+    slice->state = WR_SLICE_STATE_TRANSIT;
 }
 
 static void subtract_neighbour(const wr_pool *pool, const wr_page *page, wr_slice_id id,
@@ -268,6 +339,14 @@ void wr_pool_attach(wr_pool *pool, wr_slice *slice)
 {
     wr_page *page = wr_page_get(slice->page);
     uint64_t whole = 0, settled = 0;
+    if (shares_granules(pool)) {
+        add_shared(pool, page, slice);
+        WR_ADD(pool->books.reserved, slice->extent_bytes);
+        WR_ADD(pool->books.free, slice->extent_bytes);
+        slice->state = WR_SLICE_STATE_FREE;
+        wr_pool_merge(pool->index, pool->cache, page, slice);
+        return;
+    }
     subtract_neighbour(pool, page, slice->prev, &whole, &settled);
     subtract_neighbour(pool, page, slice->next, &whole, &settled);
     WR_ADD(pool->books.reserved, slice->extent_bytes);
@@ -316,27 +395,46 @@ void wr_pool_adopt(wr_pool *pool, wr_slice *slice)
     wr_pool_attach(pool, slice);
 }
 
+/* Settled bytes of one free slice; a shared granule counts with the slice it begins in.
+ */
+static uint64_t settled_bytes_of(const wr_pool *pool, const wr_slice *slice)
+{
+    const wr_page *page = wr_page_get(slice->page);
+    if (!shares_granules(pool)) {
+        return wr_page_settled_of(page, pool->moment, slice);
+    }
+    uint32_t first, end;
+    whole_with(page, slice, &first, &end);
+    if (first < end && wr_page_granule_address(page, first) < slice->address) {
+        first++;
+    }
+    return wr_page_settled_bytes(page, pool->moment, first, end);
+}
+
+static uint64_t settled_bytes_in(const wr_pool *pool, const wr_index *index,
+                                 uint64_t least)
+{
+    uint64_t settled = 0;
+    const wr_slice *slice = index == NULL ? NULL : wr_index_find_after(index, least, 0);
+    while (slice != NULL) {
+        settled += settled_bytes_of(pool, slice);
+        slice = wr_index_find_after(index, slice->extent_bytes, slice->address + 1);
+    }
+    return settled;
+}
+
 void wr_pool_recount(wr_pool *pool)
 {
     uint64_t settled = 0;
-    if (pool->index == NULL) {
-        return;
-    }
     for (wr_page *page = pool->outdated; page != NULL; page = page->next_outdated) {
         const wr_slice *slice = wr_slice_get(page->granules[0].first);
-        settled += slice->state == WR_SLICE_STATE_FREE
-                       ? wr_page_settled_of(page, pool->moment, slice)
-                       : 0;
+        settled +=
+            slice->state == WR_SLICE_STATE_FREE ? settled_bytes_of(pool, slice) : 0;
     }
-    wr_index *indexes[] = {pool->index, pool->kept};
-    for (size_t i = 0; i < 2 && indexes[i] != NULL; i++) {
-        uint64_t least = pool->layout->granular ? pool->granule_bytes : WR_UNIT_BYTES;
-        const wr_slice *slice = wr_index_find_after(indexes[i], least, 0);
-        while (slice != NULL) {
-            settled += wr_page_settled_of(wr_page_get(slice->page), pool->moment, slice);
-            slice = wr_index_find_after(indexes[i], slice->extent_bytes, slice->address + 1);
-        }
-    }
+    bool small = !pool->layout->granular || shares_granules(pool);
+    uint64_t least = small ? WR_UNIT_BYTES : pool->granule_bytes;
+    settled += settled_bytes_in(pool, pool->index, least);
+    settled += settled_bytes_in(pool, pool->kept, least);
     WR_PUT(pool->books.settled, settled);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool: the slices of one size group that one owner (a stream, or the bank) has, and the index
- * of the free ones. A pool never calls the driver; what it lacks the manager brings.
+/* A pool: the slices of one size group that one owner (a stream, or the bank) has, and
+ * the index of the free ones. A pool never calls the driver; what it lacks the manager
+ * brings.
  *
- * Kinds differ in three flags of their layout. Plain pools (arena, sliced, adaptive) cut slices
- * from free runs, best fit, and merge them on release. `whole` pools (exclusive) hand out whole
- * pages. `exact` pools (persistent) reuse a released slice for an equal size only; with granules
- * such slices are kept aside, unmerged, until they are flushed.
+ * Kinds differ in three flags of their layout. Plain pools (arena, sliced, adaptive) cut
+ * slices from free runs, best fit, and merge them on release. `whole` pools (exclusive)
+ * hand out whole pages. `exact` pools (persistent) reuse a released slice for an equal
+ * size only; with granules such slices are kept aside, unmerged, until they are flushed.
  *
  * Guard: the owner's lock. */
 #ifndef WR_POOL_POOL_H
@@ -50,44 +51,51 @@ typedef struct wr_pool {
 bool wr_pool_open(wr_pool *pool);
 void wr_pool_close(wr_pool *pool);
 
-/* A held slice of at least `extent_bytes` (a multiple of the unit) cut from what the pool has,
- * or NULL. The cache has spares and the pool is open. */
+/* A held slice of at least `extent_bytes` (a multiple of the unit) cut from what the pool
+ * has, or NULL. The cache has spares and the pool is open. */
 wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes);
-/* The same with an address that is a multiple of `alignment_bytes`. */
+/* The same from a pool of whole pages, in a page of any size. */
+wr_slice *wr_pool_try_reserve_loose(wr_pool *pool, uint64_t extent_bytes);
+/* The same with an address that is a multiple of `alignment_bytes`, or an extent that has
+ * room for it (whole and exact pools). */
 wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
                                       uint64_t alignment_bytes);
 
 /* Makes a held or limbo slice free. Cannot fail. */
 void wr_pool_release(wr_pool *pool, wr_slice *slice);
 
-/* Kept slices that were released before tick `older` (all: UINT64_MAX) become ordinary free
- * ones. */
+/* Kept slices that were released before tick `older` (all: UINT64_MAX) become ordinary
+ * free ones. */
 void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age);
 
-/* ---- coming and going of whole granules; each slice on its way is in transit, in no index
- * and in nobody's books ---- */
+/* ---- coming and going of whole granules; each slice on its way is in transit, in no
+ * index and in nobody's books ---- */
 
 /* Takes a free slice out of index and books; it stays linked in the pool's span. */
 void wr_pool_detach(wr_pool *pool, wr_slice *slice);
 /* The reverse: merges it with its free neighbours, as they are by now. */
 void wr_pool_attach(wr_pool *pool, wr_slice *slice);
 
-/* Cuts [begin, end), whole granules that have passed, out of a free slice in the index; the part
- * is linked nowhere any more. Takes two spares. */
+/* Cuts [begin, end), whole granules that have passed, out of a free slice in the index;
+ * the part is linked nowhere any more. Takes two spares. */
 wr_slice *wr_pool_cut(wr_pool *pool, wr_slice *slice, uint64_t begin, uint64_t end);
-/* Links a backed slice of whole granules into the pool's spans, with nothing to wait for. */
+/* Links a backed slice of whole granules into the pool's spans, with nothing to wait for.
+ */
 void wr_pool_enter(wr_pool *pool, wr_slice *slice);
 /* Enter and attach. */
 void wr_pool_adopt(wr_pool *pool, wr_slice *slice);
 
-/* Merges a slice with neighbours of its state and puts it into `index`, which holds that state's
- * slices of this owner (NULL: they are in none). Records that become spare go to `cache`. */
-wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page, wr_slice *slice);
+/* Merges a slice with neighbours of its state and puts it into `index`, which holds that
+ * state's slices of this owner (NULL: they are in none). Records that become spare go to
+ * `cache`. */
+wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page,
+                        wr_slice *slice);
 
 /* Marks have passed: counts again which whole granules are settled. */
 void wr_pool_recount(wr_pool *pool);
 
-/* A page of this pool serves no new requests from now on: its free slices leave the index. */
+/* A page of this pool serves no new requests from now on: its free slices leave the
+ * index. */
 void wr_pool_outdate(wr_pool *pool, wr_page *page);
 /* Undoes the listing of an outdated page that is about to go. */
 void wr_pool_forget_outdated(wr_pool *pool, wr_page *page);

@@ -19,8 +19,8 @@ static weir_result refuse_handle(weir_buffer buffer, const char *function)
                         buffer.generation);
     }
     if (buffer.index >= wr_slab_limit()) {
-        return wr_error(WEIR_INVALID, "%s: handle {%u, %u} was never handed out", function,
-                        buffer.index, buffer.generation);
+        return wr_error(WEIR_INVALID, "%s: handle {%u, %u} was never handed out",
+                        function, buffer.index, buffer.generation);
     }
     return wr_error(WEIR_STALE, "%s: buffer {%u, %u} has already been released", function,
                     buffer.index, buffer.generation);
@@ -45,13 +45,15 @@ static weir_result check_request(const weir_stream *stream, uint64_t bytes,
                                  const weir_buffer_desc *desc, const weir_buffer *buffer)
 {
     if (stream == NULL || buffer == NULL) {
-        return wr_error(WEIR_INVALID,
-                        "weir_buffer_create: the stream or the place for the buffer is NULL");
+        return wr_error(
+            WEIR_INVALID,
+            "weir_buffer_create: the stream or the place for the buffer is NULL");
     }
     if (bytes == 0 || bytes > REQUEST_MAX) {
-        return wr_error(WEIR_INVALID,
-                        "weir_buffer_create: %llu bytes requested; a buffer has 1 byte to 16 TiB",
-                        (unsigned long long)bytes);
+        return wr_error(
+            WEIR_INVALID,
+            "weir_buffer_create: %llu bytes requested; a buffer has 1 byte to 16 TiB",
+            (unsigned long long)bytes);
     }
     if (stream->manager.closing) {
         return wr_error(WEIR_INVALID, "weir_buffer_create: stream \"%s\" is closed",
@@ -63,27 +65,28 @@ static weir_result check_request(const weir_stream *stream, uint64_t bytes,
     uint64_t alignment = desc->alignment_bytes;
     if ((desc->size != 0 && desc->size != sizeof *desc) ||
         (alignment & (alignment - 1)) != 0 || alignment > ALIGNMENT_MAX) {
-        return wr_error(WEIR_INVALID,
-                        "weir_buffer_create: an alignment of %llu is no power of two up to 2 MiB, "
-                        "or options of another size",
-                        (unsigned long long)alignment);
+        return wr_error(
+            WEIR_INVALID,
+            "weir_buffer_create: an alignment of %llu is no power of two up to 2 MiB, "
+            "or options of another size",
+            (unsigned long long)alignment);
     }
     return WEIR_OK;
 }
 
-static void read_desc(weir_stream *stream, const weir_buffer_desc *desc, wr_request *request)
+static void read_desc(weir_stream *stream, const weir_buffer_desc *desc,
+                      wr_request *request)
 {
     wr_bank *bank = stream->manager.bank;
     if (desc != NULL) {
         request->persistent = desc->persistent;
-        request->alignment_bytes =
-            desc->alignment_bytes > WR_UNIT_BYTES ? desc->alignment_bytes : 0;
+        if (desc->alignment_bytes > WR_UNIT_BYTES) {
+            request->alignment_bytes = desc->alignment_bytes;
+            request->alignment_shift = (uint8_t)__builtin_ctzll(desc->alignment_bytes);
+        }
     }
     request->tag = desc != NULL && desc->tag != NULL ? wr_tags_intern(bank, desc->tag)
                                                      : wr_tag_current(bank);
-    if (request->tag != 0 && stream->manager.tags == NULL && !wr_tags_open(&stream->manager)) {
-        request->tag = 0;
-    }
 }
 
 weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
@@ -94,7 +97,8 @@ weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
         WR_TRY(check_request(stream, bytes, desc, buffer));
     }
     wr_request request = {.requested_bytes = bytes,
-                          .extent_bytes = (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1)};
+                          .extent_bytes =
+                              (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1)};
     read_desc(stream, desc, &request);
     wr_slice *slice;
     WR_TRY(wr_manager_reserve(&stream->manager, &request, &slice));
@@ -113,10 +117,12 @@ weir_result weir_buffer_retain(weir_buffer buffer)
     wr_slice *slice = find(buffer, &word);
     while (slice != NULL) {
         if (wr_word_references(word) == UINT32_MAX) {
-            return wr_error(WEIR_LIMIT, "weir_buffer_retain: the buffer has 2^32 - 1 references");
+            return wr_error(WEIR_LIMIT,
+                            "weir_buffer_retain: the buffer has 2^32 - 1 references");
         }
         if (atomic_compare_exchange_weak_explicit(&slice->word, &word, word + 1,
-                                                  memory_order_acq_rel, memory_order_acquire)) {
+                                                  memory_order_acq_rel,
+                                                  memory_order_acquire)) {
             return WEIR_OK;
         }
         slice = find(buffer, &word);
@@ -132,8 +138,8 @@ weir_result weir_buffer_release(weir_buffer buffer)
         bool last = wr_word_references(word) == 1;
         uint64_t after =
             last ? (uint64_t)(uint32_t)(wr_word_generation(word) + 1) << 32 : word - 1;
-        if (atomic_compare_exchange_weak_explicit(&slice->word, &word, after,
-                                                  memory_order_acq_rel, memory_order_acquire)) {
+        if (atomic_compare_exchange_weak_explicit(
+                &slice->word, &word, after, memory_order_acq_rel, memory_order_acquire)) {
             if (last) {
                 wr_manager_release(slice);
             }
@@ -192,11 +198,18 @@ weir_result weir_buffer_use(weir_buffer buffer, weir_stream *stream)
 
 /* ---- looking ---- */
 
+/* Where the buffer begins in its slice. */
+static uint64_t begin_of(const wr_slice *slice)
+{
+    uint64_t mask = (UINT64_C(1) << slice->alignment_shift) - 1;
+    return (slice->address + mask) & ~mask;
+}
+
 uint64_t weir_buffer_address(weir_buffer buffer)
 {
     uint64_t word;
     wr_slice *slice = find(buffer, &word);
-    return slice == NULL ? 0 : slice->address;
+    return slice == NULL ? 0 : begin_of(slice);
 }
 
 uint64_t weir_buffer_bytes(weir_buffer buffer)
@@ -238,10 +251,11 @@ static weir_result check_range(weir_buffer buffer, uint64_t offset, const void *
     }
     uint64_t size = (*slice)->held.requested_bytes;
     if ((data == NULL && bytes > 0) || offset > size || bytes > size - offset) {
-        return wr_error(WEIR_INVALID,
-                        "%s: %llu bytes at offset %llu of a buffer of %llu, or the data is NULL",
-                        function, (unsigned long long)bytes, (unsigned long long)offset,
-                        (unsigned long long)size);
+        return wr_error(
+            WEIR_INVALID,
+            "%s: %llu bytes at offset %llu of a buffer of %llu, or the data is NULL",
+            function, (unsigned long long)bytes, (unsigned long long)offset,
+            (unsigned long long)size);
     }
     return WEIR_OK;
 }
@@ -252,9 +266,10 @@ weir_result weir_buffer_write(weir_buffer buffer, uint64_t offset_bytes, const v
     wr_slice *slice;
     WR_TRY(check_range(buffer, offset_bytes, data, bytes, &slice, "weir_buffer_write"));
     wr_manager *own = slice->pool->manager;
-    return bytes == 0 ? WEIR_OK
-                      : own->bank->table->write(own->bank->driver, own->stream,
-                                                slice->address + offset_bytes, data, bytes);
+    return bytes == 0
+               ? WEIR_OK
+               : own->bank->table->write(own->bank->driver, own->stream,
+                                         begin_of(slice) + offset_bytes, data, bytes);
 }
 
 weir_result weir_buffer_read(weir_buffer buffer, uint64_t offset_bytes, void *data,
@@ -263,7 +278,8 @@ weir_result weir_buffer_read(weir_buffer buffer, uint64_t offset_bytes, void *da
     wr_slice *slice;
     WR_TRY(check_range(buffer, offset_bytes, data, bytes, &slice, "weir_buffer_read"));
     wr_manager *own = slice->pool->manager;
-    return bytes == 0 ? WEIR_OK
-                      : own->bank->table->read(own->bank->driver, own->stream,
-                                               slice->address + offset_bytes, data, bytes);
+    return bytes == 0
+               ? WEIR_OK
+               : own->bank->table->read(own->bank->driver, own->stream,
+                                        begin_of(slice) + offset_bytes, data, bytes);
 }

@@ -23,7 +23,8 @@ static weir_result check_reserved(weir_device *device)
     /* Only when nothing else is at work are the two readings of one moment. */
     return reserved == usage.reserved_bytes
                ? WEIR_OK
-               : wr_error(WEIR_INVALID, "check: reserved is %llu, its parts add up to %llu",
+               : wr_error(WEIR_INVALID,
+                          "check: reserved is %llu, its parts add up to %llu",
                           (unsigned long long)reserved,
                           (unsigned long long)usage.reserved_bytes);
 }

@@ -23,8 +23,9 @@ weir_result weir_device_memory_cleanup(weir_device *device, const weir_cleanup_d
     desc = desc == NULL ? &defaults : desc;
     if (device == NULL || (desc->size != 0 && desc->size != sizeof *desc) ||
         (outcome != NULL && outcome->size != 0 && outcome->size != sizeof *outcome)) {
-        return wr_error(WEIR_INVALID, "weir_device_memory_cleanup: the device is NULL, or "
-                                      "options or outcome are of another size");
+        return wr_error(WEIR_INVALID,
+                        "weir_device_memory_cleanup: the device is NULL, or "
+                        "options or outcome are of another size");
     }
     if (!desc->no_drain) {
         wr_hooks_before_cleanup(device);

@@ -26,8 +26,9 @@ static weir_result check_table(const weir_driver_table *table)
                      table->fence_test != NULL && table->fence_wait != NULL &&
                      table->fence_release != NULL;
     if (!mandatory || (table->size != 0 && table->size != sizeof(weir_driver_table))) {
-        return wr_error(WEIR_INVALID, "weir_device_open_driver: the driver table lacks a mandatory "
-                                      "entry or is of another size");
+        return wr_error(WEIR_INVALID,
+                        "weir_device_open_driver: the driver table lacks a mandatory "
+                        "entry or is of another size");
     }
     return WEIR_OK;
 }
@@ -39,13 +40,15 @@ static weir_result check_properties(const wr_bank *bank)
     bool granular = p->granule_bytes != 0;
     if (!power || (granular && p->granule_bytes < 4096) || p->capacity_bytes == 0 ||
         p->capacity_bytes > UINT64_C(1) << 44 ||
-        (granular && (bank->table->range_reserve == NULL || bank->table->range_free == NULL ||
-                      bank->table->commit == NULL || bank->table->decommit == NULL))) {
-        return wr_error(WEIR_INVALID,
-                        "driver %s: granules of %llu bytes on a device of %llu bytes do not "
-                        "make sense, or range entries are missing",
-                        bank->table->name, (unsigned long long)p->granule_bytes,
-                        (unsigned long long)p->capacity_bytes);
+        (granular &&
+         (bank->table->range_reserve == NULL || bank->table->range_free == NULL ||
+          bank->table->commit == NULL || bank->table->decommit == NULL))) {
+        return wr_error(
+            WEIR_INVALID,
+            "driver %s: granules of %llu bytes on a device of %llu bytes do not "
+            "make sense, or range entries are missing",
+            bank->table->name, (unsigned long long)p->granule_bytes,
+            (unsigned long long)p->capacity_bytes);
     }
     return WEIR_OK;
 }
@@ -82,13 +85,15 @@ static weir_result open_bank(weir_device *device, const weir_driver_table *table
 }
 
 weir_result weir_device_open_driver(const weir_driver_table *table, const char *argument,
-                                    const weir_device_desc *desc, weir_device **device_out)
+                                    const weir_device_desc *desc,
+                                    weir_device **device_out)
 {
     const weir_device_desc defaults = {0};
     desc = desc == NULL ? &defaults : desc;
     if (device_out == NULL || (desc->size != 0 && desc->size != sizeof *desc)) {
-        return wr_error(WEIR_INVALID,
-                        "weir_device_open: no place for the device, or options of another size");
+        return wr_error(
+            WEIR_INVALID,
+            "weir_device_open: no place for the device, or options of another size");
     }
     WR_TRY(check_table(table));
     argument = argument == NULL ? "" : argument;
@@ -126,7 +131,8 @@ weir_result weir_device_open(const char *name, const weir_device_desc *desc,
                              weir_device **device)
 {
     if (name == NULL || device == NULL) {
-        return wr_error(WEIR_INVALID, "weir_device_open: the name or the place for it is NULL");
+        return wr_error(WEIR_INVALID,
+                        "weir_device_open: the name or the place for it is NULL");
     }
     const char *colon = strchr(name, ':');
     size_t length = colon == NULL ? strlen(name) : (size_t)(colon - name);
@@ -134,13 +140,15 @@ weir_result weir_device_open(const char *name, const weir_device_desc *desc,
     const weir_driver_table *table;
     for (size_t i = 0; (table = weir_driver_at(i)) != NULL; i++) {
         if (strlen(table->name) == length && memcmp(table->name, name, length) == 0) {
-            return weir_device_open_driver(table, colon == NULL ? "" : colon + 1, desc, device);
+            return weir_device_open_driver(table, colon == NULL ? "" : colon + 1, desc,
+                                           device);
         }
         size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ", table->name);
+        snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : ", ",
+                 table->name);
     }
-    return wr_error(WEIR_NOT_FOUND, "there is no driver \"%.*s\"; built in are: %s", (int)length,
-                    name, known);
+    return wr_error(WEIR_NOT_FOUND, "there is no driver \"%.*s\"; built in are: %s",
+                    (int)length, name, known);
 }
 
 /* ---- closing ---- */
@@ -189,6 +197,7 @@ weir_result weir_device_close(weir_device *device)
     if (device == NULL) {
         return WEIR_OK;
     }
+    wr_hooks_before_close(device);
     uint64_t live = count_live(device);
     if (live > 0) {
         wr_error(WEIR_BUSY, "weir_device_close: %llu buffers are still held:",
@@ -199,10 +208,11 @@ weir_result weir_device_close(weir_device *device)
     }
     uint32_t streams = count_open_streams(device);
     if (streams > 0) {
-        return wr_error(WEIR_BUSY,
-                        "weir_device_close: %u streams are still open; close them first, or "
-                        "call weir_device_abandon",
-                        streams);
+        return wr_error(
+            WEIR_BUSY,
+            "weir_device_close: %u streams are still open; close them first, or "
+            "call weir_device_abandon",
+            streams);
     }
     weir_device_abandon(device);
     return WEIR_OK;
@@ -220,7 +230,8 @@ weir_driver *weir_device_driver(weir_device *device)
     return device == NULL ? NULL : device->bank.driver;
 }
 
-weir_result weir_device_properties(weir_device *device, weir_driver_properties *properties)
+weir_result weir_device_properties(weir_device *device,
+                                   weir_driver_properties *properties)
 {
     if (device == NULL || properties == NULL) {
         return wr_error(WEIR_INVALID, "weir_device_properties: an argument is NULL");

@@ -64,9 +64,10 @@ void wr_stream_end(weir_stream *stream);
 void wr_stream_reap(weir_device *device);
 
 /* hooks.c */
-typedef void (*wr_hook_call)(const weir_stream_hook *hook, weir_stream *stream);
-void wr_hooks_run(weir_stream *stream, wr_hook_call call);
+
 void wr_hooks_before_cleanup(weir_device *device);
+void wr_hooks_before_close(weir_device *device);
+void wr_hooks_stream_closes(weir_stream *stream);
 
 /* reclaimer.c */
 void wr_reclaimer_init(weir_device *device, bool enabled);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who holds live buffers, for error texts; and taking them away when a device is abandoned. */
+/* Who holds live buffers, for error texts; and taking them away when a device is
+ * abandoned. */
 #include "device.h"
 
 #include "base/result.h"
@@ -26,7 +27,8 @@ static void find_live(void *context, wr_page *page, wr_slice *slice)
     (void)page;
     wr_slice **found = context;
     uint64_t word = atomic_load(&slice->word);
-    if (*found == NULL && slice->state == WR_SLICE_STATE_HELD && wr_word_references(word) > 0) {
+    if (*found == NULL && slice->state == WR_SLICE_STATE_HELD &&
+        wr_word_references(word) > 0) {
         *found = slice;
     }
 }

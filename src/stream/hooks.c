@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Stream hooks. The mutex guards the list; a hook runs with no lock held, and its removal waits
- * for it, unless it removes itself. */
+/* Stream hooks. The mutex guards the list; a hook runs with no lock held, and its removal
+ * waits for it, unless it removes itself. */
 #include "device.h"
 
 #include "base/result.h"
 
 weir_result weir_stream_hook_add(weir_stream *stream, const weir_stream_hook *hook)
 {
-    if (stream == NULL || hook == NULL || (hook->size != 0 && hook->size != sizeof *hook)) {
-        return wr_error(WEIR_INVALID,
-                        "weir_stream_hook_add: an argument is NULL, or a hook of another size");
+    if (stream == NULL || hook == NULL ||
+        (hook->size != 0 && hook->size != sizeof *hook)) {
+        return wr_error(
+            WEIR_INVALID,
+            "weir_stream_hook_add: an argument is NULL, or a hook of another size");
     }
     weir_result result = WEIR_OK;
     pthread_mutex_lock(&stream->hooks_mutex);
     if (stream->hook_count == WR_HOOK_MAX) {
-        result = wr_error(WEIR_LIMIT, "a stream has at most %u hooks; remove one first", WR_HOOK_MAX);
+        result = wr_error(WEIR_LIMIT, "a stream has at most %u hooks; remove one first",
+                          WR_HOOK_MAX);
     } else {
         stream->hooks[stream->hook_count++] = (wr_hook){.hook = *hook};
     }
@@ -56,7 +59,9 @@ weir_result weir_stream_hook_remove(weir_stream *stream, void *context)
                             stream->manager.name);
 }
 
-void wr_hooks_run(weir_stream *stream, wr_hook_call call)
+typedef void (*wr_hook_call)(const weir_stream_hook *hook, weir_stream *stream);
+
+static void run_hooks(weir_stream *stream, wr_hook_call call)
 {
     pthread_mutex_lock(&stream->hooks_mutex);
     for (uint32_t i = 0; i < stream->hook_count; i++) {
@@ -90,14 +95,36 @@ static void call_before_cleanup(const weir_stream_hook *hook, weir_stream *strea
     }
 }
 
-void wr_hooks_before_cleanup(weir_device *device)
+static void call_before_close(const weir_stream_hook *hook, weir_stream *stream)
+{
+    if (hook->before_close != NULL) {
+        hook->before_close(hook->context, stream);
+    }
+}
+
+static void run_all(weir_device *device, wr_hook_call call)
 {
     uint32_t slot = 0;
     wr_manager *manager;
     while ((manager = wr_manager_next(&device->bank, &slot)) != NULL) {
         if (!manager->closing) {
-            wr_hooks_run(wr_stream_of(manager), call_before_cleanup);
+            run_hooks(wr_stream_of(manager), call);
         }
         wr_manager_unpin(manager);
     }
+}
+
+void wr_hooks_before_cleanup(weir_device *device)
+{
+    run_all(device, call_before_cleanup);
+}
+
+void wr_hooks_before_close(weir_device *device)
+{
+    run_all(device, call_before_close);
+}
+
+void wr_hooks_stream_closes(weir_stream *stream)
+{
+    run_hooks(stream, call_before_close);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The idle reclaimer: a thread that gives back what nobody has used for idle_ms, even if the
- * program never calls again. It starts with the first release and parks, without wake-ups, when
- * there is nothing that time could give back; the next release wakes it (bank->parked). */
+/* The idle reclaimer: a thread that gives back what nobody has used for idle_ms, even if
+ * the program never calls again. It starts with the first release and parks, without
+ * wake-ups, when there is nothing that time could give back; the next release wakes it
+ * (bank->parked). */
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -43,8 +44,9 @@ static void rest(weir_device *device, bool parked)
     int timed_out = 0;
     while (!reclaimer->stop && timed_out == 0 &&
            (!parked || WR_GET(device->bank.parked) != 0)) {
-        timed_out = parked ? pthread_cond_wait(&reclaimer->wanted, &reclaimer->mutex)
-                           : pthread_cond_timedwait(&reclaimer->wanted, &reclaimer->mutex, &end);
+        timed_out =
+            parked ? pthread_cond_wait(&reclaimer->wanted, &reclaimer->mutex)
+                   : pthread_cond_timedwait(&reclaimer->wanted, &reclaimer->mutex, &end);
     }
     pthread_mutex_unlock(&reclaimer->mutex);
 }
@@ -57,7 +59,8 @@ static void *run(void *context)
         weir_device_tick(device, 0);
         bool parked = !wr_idle_has_work(bank);
         if (parked) {
-            /* Say so first, then look again: a release that has not seen it is seen here. */
+            /* Say so first, then look again: a release that has not seen it is seen here.
+             */
             WR_PUT(bank->parked, 1);
             parked = !wr_idle_has_work(bank);
             if (!parked) {

@@ -47,9 +47,11 @@ weir_result weir_stream_create(weir_device *device, const weir_stream_desc *desc
 {
     const weir_stream_desc defaults = {0};
     desc = desc == NULL ? &defaults : desc;
-    if (device == NULL || stream == NULL || (desc->size != 0 && desc->size != sizeof *desc)) {
-        return wr_error(WEIR_INVALID,
-                        "weir_stream_create: an argument is NULL, or options of another size");
+    if (device == NULL || stream == NULL ||
+        (desc->size != 0 && desc->size != sizeof *desc)) {
+        return wr_error(
+            WEIR_INVALID,
+            "weir_stream_create: an argument is NULL, or options of another size");
     }
     wr_stream_reap(device);
     return wr_stream_open(device, desc, stream);
@@ -76,16 +78,27 @@ static void destroy(weir_stream *stream)
     wr_host_free(stream);
 }
 
-/* Under the manager's lock: the driver's queue goes; a fence stands for what it still does. */
-static void close_queue(weir_stream *stream)
+/* A fence for what the stream still does; 0 if it does nothing, which is waited for when
+ * no fence can be had. */
+static weir_driver_fence last_fence(weir_stream *stream)
 {
     wr_manager *manager = &stream->manager;
     wr_bank *bank = manager->bank;
     weir_driver_fence fence = 0;
     if (bank->table->stream_test(bank->driver, manager->stream) != WEIR_OK &&
         bank->table->fence_record(bank->driver, manager->stream, &fence) != WEIR_OK) {
-        fence = 0;
+        bank->table->stream_sync(bank->driver, manager->stream);
+        return 0;
     }
+    return fence;
+}
+
+/* Under the manager's lock: the driver's queue goes; the fence stands for what it still
+ * does. */
+static void close_queue(weir_stream *stream, weir_driver_fence fence)
+{
+    wr_manager *manager = &stream->manager;
+    wr_bank *bank = manager->bank;
     wr_lock_take(&bank->roster_lock);
     manager->closing_fence = fence;
     manager->closing = true;
@@ -102,37 +115,36 @@ static weir_result refuse_live(weir_stream *stream, uint64_t live)
     return WEIR_BUSY;
 }
 
-static void call_before_close(const weir_stream_hook *hook, weir_stream *stream)
-{
-    if (hook->before_close != NULL) {
-        hook->before_close(hook->context, stream);
-    }
-}
-
 weir_result weir_stream_close(weir_stream *stream)
 {
     if (stream == NULL) {
         return WEIR_OK;
     }
     if (stream->is_default) {
-        return wr_error(WEIR_INVALID, "weir_stream_close: the default stream ends with its device");
+        return wr_error(WEIR_INVALID,
+                        "weir_stream_close: the default stream ends with its device");
     }
-    wr_hooks_run(stream, call_before_close);
+    wr_hooks_stream_closes(stream);
     wr_manager *manager = &stream->manager;
+    weir_driver_fence fence = manager->capturing ? 0 : last_fence(stream);
     wr_manager_lock(manager);
     uint64_t live = wr_manager_live(manager);
     if (live == 0 && !manager->capturing) {
         wr_waits_close_batch(manager);
         wr_manager_publish(manager);
-        close_queue(stream);
+        close_queue(stream, fence);
     }
     bool closed = manager->closing;
     wr_manager_unlock(manager);
+    if (!closed) {
+        manager->bank->table->fence_release(manager->bank->driver, fence);
+    }
     if (live > 0) {
         return refuse_live(stream, live);
     }
     if (!closed) {
-        return wr_error(WEIR_BUSY, "weir_stream_close: stream \"%s\" is capturing", manager->name);
+        return wr_error(WEIR_BUSY, "weir_stream_close: stream \"%s\" is capturing",
+                        manager->name);
     }
     wr_stream_reap(stream->device);
     return WEIR_OK;
@@ -179,7 +191,7 @@ void wr_stream_end(weir_stream *stream)
     wr_manager_lock(manager);
     wr_waits_forget(manager);
     if (!manager->closing) {
-        close_queue(stream);
+        close_queue(stream, 0);
     }
     wr_manager_unlock(manager);
     wr_cleanup_retire(manager);

@@ -22,8 +22,9 @@ typedef struct pin_survey {
 static uint64_t pinned_beside(const wr_page *page, const wr_slice *slice, bool before)
 {
     uint64_t begin = wr_page_granule_address(page, wr_page_granule(page, slice->address));
-    uint64_t end = wr_page_granule_address(page, wr_page_granule(page, wr_slice_end(slice) - 1)) +
-                   page->granule_bytes;
+    uint64_t end =
+        wr_page_granule_address(page, wr_page_granule(page, wr_slice_end(slice) - 1)) +
+        page->granule_bytes;
     uint64_t bytes = 0;
     wr_slice_id id = before ? slice->prev : slice->next;
     while (id != 0) {
@@ -133,7 +134,8 @@ static weir_result survey_waiting(wr_bank *bank, weir_waiting waiting[8])
     wr_lock_take(&bank->roster_lock);
     for (uint32_t i = 0; i < bank->roster_count && i < slots; i++) {
         if (bytes[i] > 0) {
-            insert_waiting(waiting, bank->roster[i] == NULL ? "ended" : bank->roster[i]->name,
+            insert_waiting(waiting,
+                           bank->roster[i] == NULL ? "ended" : bank->roster[i]->name,
                            bytes[i]);
         }
     }
@@ -199,7 +201,8 @@ static void fill_system(wr_bank *bank, weir_device_report *report)
     weir_memory_info info = {WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES};
     if (bank->table->memory_info == NULL ||
         bank->table->memory_info(bank->driver, &info) != WEIR_OK) {
-        info = (weir_memory_info){WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES};
+        info = (weir_memory_info){WEIR_UNKNOWN_BYTES, WEIR_UNKNOWN_BYTES,
+                                  WEIR_UNKNOWN_BYTES};
     }
     report->capacity_bytes = bank->properties.capacity_bytes;
     report->context_bytes = bank->properties.context_bytes;
@@ -252,7 +255,8 @@ static void fill_pool(const wr_bank *bank, uint32_t number, const wr_totals *tot
     pool->min_slice_bytes = layout->min_bytes;
     if (number > 0 && layout->min_bytes == 0 && !layout->exact &&
         bank->classes[number - 1].layout.max_bytes != UINT64_MAX) {
-        pool->min_slice_bytes = bank->classes[number - 1].layout.max_bytes + WR_UNIT_BYTES;
+        pool->min_slice_bytes =
+            bank->classes[number - 1].layout.max_bytes + WR_UNIT_BYTES;
     }
     pool->max_slice_bytes = layout->max_bytes;
     pool->page_bytes = layout->page_bytes;
@@ -273,8 +277,9 @@ weir_result weir_device_memory_report(weir_device *device, weir_device_report *r
 {
     if (device == NULL || report == NULL ||
         (report->size != 0 && report->size != sizeof *report)) {
-        return wr_error(WEIR_INVALID,
-                        "memory report: an argument is NULL, or the report of another size");
+        return wr_error(
+            WEIR_INVALID,
+            "memory report: an argument is NULL, or the report of another size");
     }
     wr_bank *bank = &device->bank;
     weir_device_report fresh = {.size = report->size};

@@ -20,7 +20,8 @@ weir_result weir_tag_push(const char *tag)
         return wr_error(WEIR_INVALID, "weir_tag_push: the tag is NULL");
     }
     if (scopes.depth == DEPTH_MAX) {
-        return wr_error(WEIR_LIMIT, "weir_tag_push: scopes nest to a depth of %u", DEPTH_MAX);
+        return wr_error(WEIR_LIMIT, "weir_tag_push: scopes nest to a depth of %u",
+                        DEPTH_MAX);
     }
     char *name = scopes.names[scopes.depth++];
     memset(name, 0, WR_NAME_BYTES);
@@ -44,7 +45,8 @@ uint16_t wr_tag_current(wr_bank *bank)
     return scopes.depth == 0 ? 0 : wr_tags_intern(bank, scopes.names[scopes.depth - 1]);
 }
 
-weir_result weir_device_tag_usage(weir_device *device, const char *tag, weir_tag_usage *usage)
+weir_result weir_device_tag_usage(weir_device *device, const char *tag,
+                                  weir_tag_usage *usage)
 {
     if (device == NULL || tag == NULL || usage == NULL) {
         return wr_error(WEIR_INVALID, "weir_device_tag_usage: an argument is NULL");
@@ -55,7 +57,8 @@ weir_result weir_device_tag_usage(weir_device *device, const char *tag, weir_tag
         return WEIR_OK;
     }
     memset(usage, 0, sizeof *usage);
-    memcpy(usage->tag, tag, strlen(tag) < sizeof usage->tag ? strlen(tag) : sizeof usage->tag - 1);
+    memcpy(usage->tag, tag,
+           strlen(tag) < sizeof usage->tag ? strlen(tag) : sizeof usage->tag - 1);
     return WEIR_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots of the books. Read without locks and accepted only if no owner's sequence count
- * changed meanwhile; after a few tries all locks are taken instead. */
+/* Snapshots of the books. Read without locks and accepted only if no owner's sequence
+ * count changed meanwhile; after a few tries all locks are taken instead. */
 #include "device.h"
 
 #include "base/result.h"
@@ -17,8 +17,8 @@ typedef struct snapshot {
     uint64_t reserved;
 } snapshot;
 
-/* Lets each stream find out how far it has come, so that `deferred` is what really waits. A
- * stream whose lock is taken is at work and left alone. */
+/* Lets each stream find out how far it has come, so that `deferred` is what really waits.
+ * A stream whose lock is taken is at work and left alone. */
 static void settle_all(wr_bank *bank)
 {
     uint32_t slot = 0;
@@ -26,6 +26,8 @@ static void settle_all(wr_bank *bank)
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         if (wr_lock_try(&manager->lock)) {
             wr_manager_drain(manager);
+            wr_waits_close_batch(manager);
+            wr_waits_poll(manager);
             wr_waits_settle(manager, false);
             wr_manager_publish(manager);
             wr_lock_leave(&manager->lock);
@@ -151,9 +153,11 @@ void wr_usage_pools(weir_device *device, wr_totals pools[WR_POOL_MAX])
 
 static weir_result check_usage(const void *object, const weir_usage *usage)
 {
-    if (object == NULL || usage == NULL || (usage->size != 0 && usage->size != sizeof *usage)) {
-        return wr_error(WEIR_INVALID,
-                        "memory usage: an argument is NULL, or the usage of another size");
+    if (object == NULL || usage == NULL ||
+        (usage->size != 0 && usage->size != sizeof *usage)) {
+        return wr_error(
+            WEIR_INVALID,
+            "memory usage: an argument is NULL, or the usage of another size");
     }
     return WEIR_OK;
 }

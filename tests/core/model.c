@@ -71,7 +71,7 @@ static bool overlap(uint64_t one, uint64_t one_bytes, uint64_t other,
  * not have them; -1 if there is none. In the order of one stream it may. */
 static int guarding_stream(const model *m, const model_dropped *dropped, unsigned stream)
 {
-    for (unsigned s = 0; s < MODEL_STREAMS; s++) {
+    for (unsigned s = 0; s < MODEL_SLOTS; s++) {
         if (s != stream && dropped->waits_for[s] > m->streams[s].done) {
             return (int)s;
         }
@@ -132,7 +132,7 @@ static void remember_dropped(model *m, const model_buffer *buffer)
 {
     model_dropped dropped = {buffer->address, buffer->extent, buffer->stream, {0}};
     bool waits = false;
-    for (unsigned s = 0; s < MODEL_STREAMS; s++) {
+    for (unsigned s = 0; s < MODEL_SLOTS; s++) {
         bool uses = s == buffer->stream || (buffer->used_on >> s & 1) != 0;
         if (uses && m->streams[s].queued > m->streams[s].done) {
             dropped.waits_for[s] = m->streams[s].queued;
@@ -213,7 +213,7 @@ static void forget_passed(model *m)
 {
     for (unsigned i = 0; i < m->dropped_count;) {
         bool waits = false;
-        for (unsigned s = 0; s < MODEL_STREAMS; s++) {
+        for (unsigned s = 0; s < MODEL_SLOTS; s++) {
             waits = waits || m->dropped[i].waits_for[s] > m->streams[s].done;
         }
         if (waits) {
@@ -231,45 +231,86 @@ static void raise(uint64_t *value, uint64_t to)
 
 void model_stream_waits(model *m, unsigned stream, unsigned awaited)
 {
-    for (unsigned s = 0; s < MODEL_STREAMS && stream != awaited; s++) {
+    for (unsigned s = 0; s < MODEL_SLOTS && stream != awaited; s++) {
         raise(&m->streams[stream].reach[s],
               s == awaited ? m->streams[s].queued : m->streams[awaited].reach[s]);
     }
 }
 
+/* Closed streams' work is ordered in ways that the model does not follow: it is taken as
+ * complete as soon as any other is. */
 void model_stream_finished(model *m, unsigned stream)
 {
     m->streams[stream].done = m->streams[stream].queued;
-    for (unsigned s = 0; s < MODEL_STREAMS; s++) {
+    m->streams[MODEL_ENDED].done = m->streams[MODEL_ENDED].queued;
+    for (unsigned s = 0; s < MODEL_SLOTS; s++) {
         raise(&m->streams[s].done, m->streams[stream].reach[s]);
     }
     forget_passed(m);
 }
 
+/* What waits for work of `stream` that is not complete waits for the closed streams' from
+ * now. */
+static void hand_to_ended(model *m, unsigned stream)
+{
+    uint64_t done = m->streams[stream].done;
+    uint64_t number = ++m->streams[MODEL_ENDED].queued;
+    for (unsigned i = 0; i < m->dropped_count; i++) {
+        if (m->dropped[i].waits_for[stream] > done) {
+            m->dropped[i].waits_for[MODEL_ENDED] = number;
+        }
+    }
+    for (unsigned i = 0; i < m->live_count; i++) {
+        if ((m->live[i].used_on >> stream & 1) != 0) {
+            m->live[i].used_on |= 1U << MODEL_ENDED;
+        }
+    }
+}
+
 void model_stream_gone(model *m, unsigned stream)
 {
+    if (m->streams[stream].queued > m->streams[stream].done) {
+        hand_to_ended(m, stream);
+    }
     for (unsigned i = 0; i < m->live_count; i++) {
         m->live[i].used_on &= ~(1U << stream);
-    }
-    model_stream_finished(m, stream);
-    m->streams[stream] = (model_stream){0};
-    for (unsigned s = 0; s < MODEL_STREAMS; s++) {
-        m->streams[s].reach[stream] = 0;
     }
     for (unsigned i = 0; i < m->dropped_count; i++) {
         m->dropped[i].waits_for[stream] = 0;
     }
+    m->streams[stream] = (model_stream){0};
+    for (unsigned s = 0; s < MODEL_SLOTS; s++) {
+        m->streams[s].reach[stream] = 0;
+    }
+}
+
+/* Has all work of a stream completed? The driver knows; while a failure may be waiting it
+ * is not asked. */
+static bool is_idle(const model *m, unsigned stream)
+{
+    weir_stream *handle = m->streams[stream].handle;
+    return handle == NULL || m->armed ||
+           m->sim->table->stream_test(m->sim, weir_stream_driver_stream(handle)) ==
+               WEIR_OK;
 }
 
 /* A host wait inside a call completes work that the model cannot know of: it then forgets
  * what it guarded, which makes it weaker, never wrong. */
-static void notice_waits(model *m, const weir_sim_ledger *ledger)
+void model_notice_waits(model *m)
 {
+    weir_sim_ledger ledger;
+    weir_sim_read_ledger(m->sim, &ledger);
     uint64_t waits =
-        ledger->calls[WEIR_SIM_OP_fence_wait] + ledger->calls[WEIR_SIM_OP_stream_sync];
-    if (waits != m->host_waits) {
-        m->host_waits = waits;
-        m->dropped_count = 0;
+        ledger.calls[WEIR_SIM_OP_fence_wait] + ledger.calls[WEIR_SIM_OP_stream_sync];
+    if (waits == m->host_waits) {
+        return;
+    }
+    m->host_waits = waits;
+    m->dropped_count = 0;
+    for (unsigned s = 0; s < MODEL_SLOTS; s++) {
+        if (is_idle(m, s)) {
+            m->streams[s].done = m->streams[s].queued;
+        }
     }
 }
 
@@ -295,7 +336,7 @@ static void compare_tags(model *m)
 
 static void compare_streams(model *m)
 {
-    for (unsigned s = 0; s < MODEL_STREAMS; s++) {
+    for (unsigned s = 0; s < MODEL_SLOTS; s++) {
         if (m->streams[s].handle == NULL) {
             continue;
         }
@@ -384,9 +425,9 @@ void model_compare(model *m)
     weir_usage now = {0};
     weir_result result = weir_device_memory_usage(m->device, &now);
     MODEL_CHECK(m, result == WEIR_OK, "%s", weir_last_error());
+    model_notice_waits(m);
     weir_sim_ledger ledger;
     weir_sim_read_ledger(m->sim, &ledger);
-    notice_waits(m, &ledger);
     compare_sums(m, &now, &ledger);
     compare_counts(m, &now);
     compare_pinned(m, &now);

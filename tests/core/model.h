@@ -14,6 +14,8 @@
 #include <weir/weir.h>
 
 #define MODEL_STREAMS 5
+#define MODEL_ENDED MODEL_STREAMS /* the slot that stands for all closed streams */
+#define MODEL_SLOTS (MODEL_STREAMS + 1)
 #define MODEL_LIVE 224
 #define MODEL_TAGS 6
 #define MODEL_STALE 32
@@ -43,14 +45,14 @@ typedef struct model_buffer {
 typedef struct model_dropped {
     uint64_t address, extent;
     unsigned stream;
-    uint64_t waits_for[MODEL_STREAMS]; /* number of the work there; 0: none */
+    uint64_t waits_for[MODEL_SLOTS]; /* number of the work there; 0: none */
 } model_dropped;
 
 typedef struct model_stream {
     weir_stream *handle;   /* NULL: not open */
     uint64_t queued, done; /* numbers of work */
     uint64_t
-        reach[MODEL_STREAMS]; /* work of other streams that its queued work waits for */
+        reach[MODEL_SLOTS]; /* work of other streams that its queued work waits for */
     uint64_t in_use_bytes, live_count;
 } model_stream;
 
@@ -80,7 +82,7 @@ typedef struct model {
     uint64_t granule_bytes; /* as the preset uses it */
     uint64_t alignment_bytes;
 
-    model_stream streams[MODEL_STREAMS]; /* 0 is the default one */
+    model_stream streams[MODEL_SLOTS]; /* 0 is the default one */
     model_buffer live[MODEL_LIVE];
     unsigned live_count;
     model_dropped dropped[MODEL_DROPPED];
@@ -94,7 +96,8 @@ typedef struct model {
     uint64_t allocations, releases, ooms, limits;
     uint64_t limit_bytes;
     uint64_t host_waits; /* of the ledger, when last looked at */
-    bool armed;          /* a driver failure may be waiting */
+    bool armed;          /* a driver failure may be waiting... */
+    bool armed_return;   /* ...of a call that gives memory back */
 
     weir_usage usage; /* after the last step */
     uint64_t steps;
@@ -128,8 +131,11 @@ bool model_has_persistent(const model *m);
 void model_stream_waits(model *m, unsigned stream, unsigned awaited);
 /* All its queued work is complete, and so is what that waited for. */
 void model_stream_finished(model *m, unsigned stream);
-/* The stream is gone: what waited for it cannot be followed any more. */
+/* The stream is gone; its queued work is not. */
 void model_stream_gone(model *m, unsigned stream);
+/* What a call inside waited for is complete: so is what dropped bytes were guarded for.
+ */
+void model_notice_waits(model *m);
 /* Reads the usage and compares everything. */
 void model_compare(model *m);
 

@@ -384,6 +384,27 @@ static void persistent__a_page_is_reused_by_equal_sizes_only(void **state)
     rig_close(&r);
 }
 
+static void persistent__alignment_is_honoured(void **state)
+{
+    (void)state;
+    weir_sim_desc plain = plain_sim();
+    const weir_sim_desc *sims[] = {NULL, &plain};
+    for (int i = 0; i < 2; i++) {
+        rig r = rig_open(sims[i], NULL);
+        weir_buffer buffers[12];
+        for (unsigned k = 0; k < 12; k++) {
+            weir_buffer_desc desc = {.persistent = true, .alignment_bytes = 512ULL << k};
+            assert_ok(weir_buffer_create(r.stream, 5 * MIB / 3 + k, &desc, &buffers[k]));
+            assert_int_equal(weir_buffer_address(buffers[k]) % desc.alignment_bytes, 0);
+            assert_consistent(&r);
+        }
+        for (unsigned k = 0; k < 12; k++) {
+            drop(buffers[k]);
+        }
+        rig_close(&r);
+    }
+}
+
 static void cleanup__serves_all_streams(void **state)
 {
     (void)state;
@@ -744,6 +765,7 @@ int main(void)
         cmocka_unit_test(cleanup__ends_its_wait_when_the_driver_never_lets_go),
         cmocka_unit_test(cleanup__returns_unheld_persistent_pages),
         cmocka_unit_test(persistent__a_page_is_reused_by_equal_sizes_only),
+        cmocka_unit_test(persistent__alignment_is_honoured),
         cmocka_unit_test(cleanup__serves_all_streams),
         cmocka_unit_test(hooks__empty_caches_before_cleanup_looks),
         cmocka_unit_test(hooks__let_a_stream_close),

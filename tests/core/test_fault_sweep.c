@@ -30,6 +30,12 @@ static void note_failure(trial *t, weir_result result)
     }
 }
 
+static uint64_t giving_calls(trial *t)
+{
+    weir_sim_ledger ledger = ledger_of(&t->r);
+    return ledger.calls[WEIR_SIM_OP_decommit] + ledger.calls[WEIR_SIM_OP_page_free];
+}
+
 /* A request that may fail, and then leaves everything as it was. */
 static weir_buffer try_make(trial *t, unsigned stream, uint64_t bytes, bool persistent)
 {
@@ -38,6 +44,7 @@ static weir_buffer try_make(trial *t, unsigned stream, uint64_t bytes, bool pers
         return buffer;
     }
     weir_usage before = usage_of(t->r.device);
+    uint64_t gave_back = giving_calls(t);
     weir_buffer_desc desc = {.tag = "swept", .persistent = persistent};
     weir_result result = weir_buffer_create(t->streams[stream], bytes, &desc, &buffer);
     weir_usage after = usage_of(t->r.device);
@@ -52,7 +59,9 @@ static weir_buffer try_make(trial *t, unsigned stream, uint64_t bytes, bool pers
     assert_int_equal(after.in_use_bytes, before.in_use_bytes);
     assert_int_equal(after.padding_bytes, before.padding_bytes);
     assert_int_equal(after.live_count, before.live_count);
-    assert_true(after.reserved_bytes <= before.reserved_bytes);
+    /* What was taken in vain goes back, unless that call is the one that fails. */
+    assert_true(after.reserved_bytes <= before.reserved_bytes ||
+                giving_calls(t) != gave_back);
     return buffer;
 }
 

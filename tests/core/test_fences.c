@@ -417,6 +417,57 @@ static void streams__a_closed_streams_memory_serves_the_next(void **state)
     on_both(check_close_gives_on);
 }
 
+/* No fence can be recorded when the stream closes: then Weir waits, or keeps the bytes,
+ * or the stream stays; it does not hand out what queued work uses. */
+static void check_close_without_fence(rig *r)
+{
+    weir_stream *ends = open_stream(r->device, "ends");
+    weir_buffer buffer = make(ends, 256 * MIB, NULL);
+    uint64_t address = weir_buffer_address(buffer), extent = weir_buffer_extent(buffer);
+    queue_work(r, ends);
+    drop(buffer);
+    weir_sim_fail(r->sim, WEIR_SIM_OP_fence_record, UINT64_MAX, 0);
+    weir_result closed = weir_stream_close(ends);
+    weir_sim_fail(r->sim, WEIR_SIM_OP_fence_record, 0, 0);
+    weir_buffer next = make(r->stream, 256 * MIB, NULL);
+    weir_sim_ledger ledger = ledger_of(r);
+    bool waited =
+        ledger.calls[WEIR_SIM_OP_stream_sync] + ledger.calls[WEIR_SIM_OP_fence_wait] > 0;
+    assert_true(waited || apart(next, address, extent));
+    drop(next);
+    weir_sim_finish_all(r->sim);
+    if (closed != WEIR_OK) {
+        assert_ok(weir_stream_close(ends));
+    }
+}
+
+static void streams__a_close_that_cannot_record_a_fence_hands_nothing_out(void **state)
+{
+    (void)state;
+    on_both(check_close_without_fence);
+}
+
+static void check_closed_is_waited_for(rig *r)
+{
+    weir_stream *ends = open_stream(r->device, "ends");
+    weir_buffer buffer = make(ends, 256 * MIB, NULL);
+    queue_work(r, ends);
+    drop(buffer);
+    assert_ok(weir_stream_close(ends));
+    weir_cleanup_outcome outcome = cleanup(r->device, NULL);
+    assert_true(outcome.deferred_bytes >= 256 * MIB);
+    assert_string_equal(outcome.deferred_stream, "ends");
+    outcome = cleanup(r->device, &(weir_cleanup_desc){.wait = true});
+    assert_true(outcome.returned_bytes >= 256 * MIB);
+    assert_int_equal(usage_of(r->device).reserved_bytes, 0);
+}
+
+static void streams__cleanup_waits_for_the_work_of_closed_ones(void **state)
+{
+    (void)state;
+    on_both(check_closed_is_waited_for);
+}
+
 static void check_thousand(rig *r)
 {
     static weir_stream *streams[1000];
@@ -518,6 +569,29 @@ static void ladder__waits_for_just_enough_fences(void **state)
     (void)state;
     check_ladder_waits(2 * MIB);
     check_ladder_waits(0);
+}
+
+static void check_waits_for_closed(uint64_t granule_bytes)
+{
+    weir_sim_desc sim = small_sim(granule_bytes);
+    rig r = rig_open(&sim, NULL);
+    weir_stream *ends = open_stream(r.device, "ends");
+    weir_buffer buffer = make(ends, 800 * MIB, NULL);
+    queue_work(&r, ends);
+    drop(buffer);
+    assert_ok(weir_stream_close(ends));
+    buffer = make(r.stream, 800 * MIB, NULL);
+    assert_int_equal(usage_of(r.device).stalls, 1);
+    assert_consistent(&r);
+    drop(buffer);
+    rig_close(&r);
+}
+
+static void ladder__waits_for_the_work_of_closed_streams(void **state)
+{
+    (void)state;
+    check_waits_for_closed(2 * MIB);
+    check_waits_for_closed(0);
 }
 
 static void check_no_wait(uint64_t granule_bytes)
@@ -683,9 +757,12 @@ int main(void)
         cmocka_unit_test(order__after_a_sync_nothing_is_deferred),
         cmocka_unit_test(streams__lend_to_each_other_without_the_driver),
         cmocka_unit_test(streams__a_closed_streams_memory_serves_the_next),
+        cmocka_unit_test(streams__a_close_that_cannot_record_a_fence_hands_nothing_out),
+        cmocka_unit_test(streams__cleanup_waits_for_the_work_of_closed_ones),
         cmocka_unit_test(streams__a_thousand_idle_ones_cost_nothing),
         cmocka_unit_test(ladder__takes_passed_bytes_before_the_driver),
         cmocka_unit_test(ladder__waits_for_just_enough_fences),
+        cmocka_unit_test(ladder__waits_for_the_work_of_closed_streams),
         cmocka_unit_test(ladder__never_waits_when_told_not_to),
         cmocka_unit_test(ladder__gives_back_just_enough_and_tries_again),
         cmocka_unit_test(ladder__moves_granules_rather_than_fail),

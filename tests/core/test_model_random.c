@@ -11,7 +11,7 @@
 #include "model.h"
 
 #define CONFIGURATIONS 6
-#define SHORT_OPS 2500
+#define SHORT_OPS 8000
 #define SOAK_OPS 10000000
 
 static void failed(const char *text)

@@ -187,7 +187,7 @@ static void exchange_on(const weir_sim_desc *sim, const char *preset)
     static exchange shared;
     memset(&shared, 0, sizeof shared);
     shared.r = &r;
-    shared.rounds = rounds(3000);
+    shared.rounds = rounds(10000);
     worker workers[WORKERS];
     pthread_t threads[WORKERS], reader;
     for (unsigned i = 0; i < WORKERS; i++) {
@@ -301,7 +301,7 @@ static void threads__of_many_releases_at_once_only_the_references_count(void **s
     rig r = rig_open(NULL, NULL);
     pthread_barrier_t barrier;
     assert_int_equal(pthread_barrier_init(&barrier, NULL, WORKERS), 0);
-    for (uint64_t i = 0; i < rounds(30); i++) {
+    for (uint64_t i = 0; i < rounds(100); i++) {
         last_reference last = {.buffer = make(r.stream, MIB, NULL), .barrier = &barrier};
         assert_ok(weir_buffer_retain(last.buffer));
         pthread_t threads[WORKERS];
@@ -325,7 +325,7 @@ static void threads__of_many_releases_at_once_only_the_references_count(void **s
 static void *open_and_close_streams(void *context)
 {
     rig *r = context;
-    for (uint64_t i = 0; i < rounds(60); i++) {
+    for (uint64_t i = 0; i < rounds(200); i++) {
         weir_stream *stream = NULL;
         if (!expect(weir_stream_create(r->device, NULL, &stream), "stream create")) {
             break;

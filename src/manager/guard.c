@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard.h"
+
+#include <stddef.h>
+#include <string.h>
+
+uint64_t wr_guard_event(wr_bank *bank)
+{
+    return atomic_fetch_add_explicit(&bank->event, 1, memory_order_acq_rel) + 1;
+}
+
+static weir_result test_stream(const wr_bank *bank, const wr_manager *manager)
+{
+    return manager->closing
+               ? bank->table->fence_test(bank->driver, manager->closing_fence)
+               : bank->table->stream_test(bank->driver, manager->stream);
+}
+
+static bool is_over(weir_result result)
+{
+    return result == WEIR_OK || result == WEIR_DEVICE_LOST;
+}
+
+/* Brings guard_passed up to date as far as that needs no waiting. */
+static void update(wr_bank *bank, wr_manager *manager, uint64_t event)
+{
+    if (manager->guard_passed >= event || manager->capturing) {
+        return;
+    }
+    if (is_over(test_stream(bank, manager))) {
+        manager->guard_passed = wr_guard_event(bank);
+    }
+    if (manager->guard_event != 0 &&
+        (manager->guard_passed >= event ||
+         is_over(bank->table->fence_test(bank->driver, manager->guard_fence)))) {
+        bank->table->fence_release(bank->driver, manager->guard_fence);
+        if (manager->guard_passed < manager->guard_event) {
+            manager->guard_passed = manager->guard_event;
+        }
+        manager->guard_event = 0;
+    }
+    if (manager->guard_passed < event && manager->guard_event == 0 && !manager->closing &&
+        bank->table->fence_record(bank->driver, manager->stream, &manager->guard_fence) ==
+            WEIR_OK) {
+        manager->guard_event = wr_guard_event(bank);
+        WR_COUNT(bank->events.fences);
+    }
+}
+
+bool wr_guard_has_passed(wr_bank *bank, const wr_manager *owner, uint64_t event,
+                         char blocker[WR_NAME_BYTES])
+{
+    bool passed = true;
+    if (bank->options.trust_uses) {
+        return true;
+    }
+    wr_lock_take(&bank->roster_lock);
+    for (uint32_t i = 0; i < bank->roster_count; i++) {
+        wr_manager *manager = bank->roster[i];
+        if (manager == NULL || manager == owner) {
+            continue;
+        }
+        update(bank, manager, event);
+        if (manager->guard_passed < event) {
+            passed = false;
+            if (blocker != NULL) {
+                memcpy(blocker, manager->name, WR_NAME_BYTES);
+            }
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return passed;
+}
+
+/* A stream at work, with a fresh fence of its own to wait for. */
+static wr_manager *pick(wr_bank *bank, weir_driver_fence *fence, uint64_t *event)
+{
+    wr_manager *found = NULL;
+    wr_lock_take(&bank->roster_lock);
+    for (uint32_t i = 0; i < bank->roster_count && found == NULL; i++) {
+        wr_manager *manager = bank->roster[i];
+        if (manager != NULL && !manager->capturing && !manager->closing &&
+            !is_over(test_stream(bank, manager)) &&
+            bank->table->fence_record(bank->driver, manager->stream, fence) == WEIR_OK) {
+            found = manager;
+            found->pins++;
+            *event = wr_guard_event(bank);
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return found;
+}
+
+bool wr_guard_wait(wr_bank *bank)
+{
+    weir_driver_fence fence = 0;
+    uint64_t event = 0;
+    wr_manager *manager = pick(bank, &fence, &event);
+    if (manager == NULL) {
+        return false;
+    }
+    WR_COUNT(bank->events.fence_waits);
+    bool passed = is_over(bank->table->fence_wait(bank->driver, fence));
+    bank->table->fence_release(bank->driver, fence);
+    wr_lock_take(&bank->roster_lock);
+    if (passed && manager->guard_passed < event) {
+        manager->guard_passed = event;
+    }
+    manager->pins--;
+    wr_lock_leave(&bank->roster_lock);
+    return passed;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Guards: before memory is unmapped, every stream of the device that was at work since
+ * its release has passed a fence, so that a forgotten weir_buffer_use is stale data at
+ * worst, not an illegal address. (Option trust_uses skips this.)
+ *
+ * Order is told by a device-wide count of events. An owner's settled memory was released
+ * before its settled_event; a stream that was idle, or passed a fence recorded, at event
+ * e cannot touch anything released before e. Guard of all fields: bank->roster_lock. No
+ * waiting call is made under it. */
+#ifndef WR_MANAGER_GUARD_H
+#define WR_MANAGER_GUARD_H
+
+#include "manager.h"
+
+/* A new event, later than all before. Any lock or none. */
+uint64_t wr_guard_event(wr_bank *bank);
+
+/* Whether all streams but `owner` (NULL: all) have passed `event`; records fences on
+ * those that have not, so that they will. `blocker` (if not NULL) gets the name of one
+ * that has not. */
+bool wr_guard_has_passed(wr_bank *bank, const wr_manager *owner, uint64_t event,
+                         char blocker[WR_NAME_BYTES]);
+
+/* Waits, with no lock held, for one stream that has not passed; false if there is none.
+ */
+bool wr_guard_wait(wr_bank *bank);
+
+#endif
