@@ -81,6 +81,15 @@ void wr_bank_finish(wr_bank *bank)
     bank->roster = NULL;
 }
 
+void wr_bank_recount(wr_bank *bank)
+{
+    wr_bank_lock(bank);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        wr_pool_recount(&bank->classes[i].bank);
+    }
+    wr_bank_unlock(bank);
+}
+
 bool wr_bank_read(wr_bank *bank, wr_totals totals[WR_POOL_MAX], uint64_t *reserved)
 {
     uint64_t before = WR_GET(bank->sequence);

@@ -101,12 +101,14 @@ static void fill_outcome(wr_bank *bank, weir_cleanup_outcome *outcome)
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager);
+        wr_manager_recount(manager);
         for (uint32_t i = 0; i < bank->class_count; i++) {
             wr_books_sum(&manager->pools[i].books, &totals);
         }
         wr_manager_unlock(manager);
         wr_manager_unpin(manager);
     }
+    wr_bank_recount(bank);
     wr_lock_take(&bank->lock);
     for (uint32_t i = 0; i < bank->class_count; i++) {
         wr_books_sum(&bank->classes[i].bank.books, &totals);

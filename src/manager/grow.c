@@ -159,7 +159,7 @@ static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes, bo
 static bool may_lend(const wr_manager *manager, uint32_t number, uint64_t run_bytes)
 {
     const wr_books *books = &manager->pools[number].books;
-    return WR_GET(books->whole) >= run_bytes || WR_GET(books->limbo) >= run_bytes;
+    return WR_GET(books->free) >= run_bytes || WR_GET(books->limbo) >= run_bytes;
 }
 
 bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
@@ -182,14 +182,14 @@ bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
     return lent && wr_grow_from_bank(manager, pool, run_bytes, loose);
 }
 
-/* Unheld bytes of one class that have passed, in the bank and in all managers' books. */
-static uint64_t count_unheld(wr_bank *bank, uint32_t number)
+/* Free bytes of one class, in the bank and in all managers' books. */
+static uint64_t count_free(wr_bank *bank, uint32_t number)
 {
-    uint64_t bytes = WR_GET(bank->classes[number].bank.books.settled);
+    uint64_t bytes = WR_GET(bank->classes[number].bank.books.free);
     wr_lock_take(&bank->roster_lock);
     for (uint32_t i = 0; i < bank->roster_count; i++) {
         if (bank->roster[i] != NULL) {
-            bytes += WR_GET(bank->roster[i]->pools[number].books.settled);
+            bytes += WR_GET(bank->roster[i]->pools[number].books.free);
         }
     }
     wr_lock_leave(&bank->roster_lock);
@@ -200,7 +200,7 @@ bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
 {
     wr_bank *bank = manager->bank;
     if (!pool->layout->granular || bank->roster_count < 2 ||
-        count_unheld(bank, pool->number) == 0) {
+        count_free(bank, pool->number) == 0) {
         return false;
     }
     wr_harvest want = {.at_most_bytes = UINT64_MAX,

@@ -163,6 +163,7 @@ static bool has_work(const wr_pool *pool)
 bool wr_idle_has_work(wr_bank *bank)
 {
     bool work = WR_GET(bank->hot_factor) > 1;
+    wr_bank_recount(bank);
     for (uint32_t i = 0; i < bank->class_count; i++) {
         work |= has_work(&bank->classes[i].bank);
     }
@@ -170,6 +171,7 @@ bool wr_idle_has_work(wr_bank *bank)
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager); /* what is being released right now is seen */
+        wr_manager_recount(manager);
         for (uint32_t i = 0; i < bank->class_count; i++) {
             work |= has_work(&manager->pools[i]);
         }

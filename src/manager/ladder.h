@@ -5,11 +5,13 @@
 
 #include "manager.h"
 
+#include "base/hot.h"
+
 /* The rungs, in order: own slices whose fences have passed; the bank; other streams'
  * unheld memory; unheld granules moved and new ones from the driver; a wait for just
  * enough fences; unheld memory given back elsewhere; failure, with everything as it was.
  * No lock is held. */
-weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
+WR_COLD weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
                               wr_slice **slice);
 
 #endif

@@ -3,6 +3,7 @@
  * and sequence counts as in manager.h. */
 #include "manager.h"
 
+#include "base/hot.h"
 #include "ladder.h"
 #include "waits.h"
 
@@ -27,6 +28,8 @@ static void init_pools(wr_manager *manager)
                                       .manager = manager,
                                       .number = i,
                                       .granule_bytes = bank->granule_bytes};
+        const wr_layout *layout = &bank->classes[i].layout;
+        manager->route_bytes[i] = layout->exact ? 0 : layout->max_bytes;
     }
 }
 
@@ -136,18 +139,22 @@ void wr_manager_unpin(wr_manager *manager)
 
 wr_pool *wr_manager_route(wr_manager *manager, uint64_t extent_bytes, bool persistent)
 {
-    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
-        const wr_layout *layout = &manager->bank->classes[i].layout;
-        if (layout->exact == persistent && wr_layout_accepts(layout, extent_bytes)) {
-            return &manager->pools[i];
+    uint32_t i = 0, count = manager->bank->class_count;
+    if (WR_LIKELY(!persistent)) {
+        while (i < count && extent_bytes > manager->route_bytes[i]) {
+            i++;
+        }
+    } else {
+        while (i < count && !manager->pools[i].layout->exact) {
+            i++;
         }
     }
-    return NULL;
+    return i < count ? &manager->pools[i] : NULL;
 }
 
 /* ---- books ---- */
 
-void wr_manager_publish(wr_manager *manager)
+WR_COLD void wr_manager_publish(wr_manager *manager)
 {
     uint64_t in_use = WR_OWN(manager->in_use);
     uint64_t change = in_use - manager->published;
@@ -163,7 +170,7 @@ void wr_manager_publish(wr_manager *manager)
     }
 }
 
-static void enter_tag(wr_bank *bank, const wr_slice *slice)
+static WR_COLD void enter_tag(wr_bank *bank, const wr_slice *slice)
 {
     wr_tag_count *tag = &bank->tags[slice->tag];
     uint64_t bytes = slice->held.requested_bytes;
@@ -173,7 +180,7 @@ static void enter_tag(wr_bank *bank, const wr_slice *slice)
                                      bytes);
 }
 
-static void leave_tag(wr_bank *bank, const wr_slice *slice)
+static WR_COLD void leave_tag(wr_bank *bank, const wr_slice *slice)
 {
     wr_tag_count *tag = &bank->tags[slice->tag];
     atomic_fetch_sub_explicit(&tag->live, 1, memory_order_relaxed);
@@ -222,6 +229,20 @@ static inline void leave_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
     }
 }
 
+void wr_manager_recount(wr_manager *manager)
+{
+    uint64_t sequence = WR_OWN(manager->sequence);
+    if (manager->counted_sequence == sequence) {
+        return;
+    }
+    wr_sequence_begin(&manager->sequence);
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        wr_pool_recount(&manager->pools[i]);
+    }
+    wr_sequence_end(&manager->sequence);
+    manager->counted_sequence = WR_OWN(manager->sequence);
+}
+
 uint64_t wr_manager_live(const wr_manager *manager)
 {
     uint64_t live = 0;
@@ -243,7 +264,7 @@ void wr_manager_lock(wr_manager *manager)
 }
 
 /* A record whose generations have run out makes way for a fresh one. */
-static wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
+static WR_COLD wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
 {
     while (wr_word_generation(atomic_load(&slice->word)) == 0 &&
            manager->cache.count > 0) {
@@ -287,7 +308,7 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
     return slice;
 }
 
-weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
+WR_FLAT weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
                                wr_slice **slice_out)
 {
     wr_manager_lock(manager);
@@ -323,7 +344,7 @@ static void release_locked(wr_manager *manager, wr_slice *slice)
     wr_sequence_end(&manager->sequence);
 }
 
-static void push_remote(wr_manager *manager, wr_slice *slice)
+static WR_COLD void push_remote(wr_manager *manager, wr_slice *slice)
 {
     wr_slice_id id = wr_slice_id_of(slice);
     /* Requested first: a reader in between sees the rest as padding, never a wrong sum.
@@ -339,7 +360,7 @@ static void push_remote(wr_manager *manager, wr_slice *slice)
         &manager->remote, &head, id, memory_order_release, memory_order_relaxed));
 }
 
-void wr_manager_drain(wr_manager *manager)
+WR_COLD void wr_manager_drain(wr_manager *manager)
 {
     wr_slice_id id = atomic_exchange_explicit(&manager->remote, 0, memory_order_acquire);
     while (id != 0) {
@@ -355,7 +376,7 @@ void wr_manager_drain(wr_manager *manager)
     }
 }
 
-void wr_manager_release(wr_slice *slice)
+WR_FLAT void wr_manager_release(wr_slice *slice)
 {
     wr_manager *manager = slice->pool->manager;
     if (__builtin_expect(!wr_lock_try(&manager->lock), 0)) {

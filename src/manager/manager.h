@@ -66,6 +66,8 @@ typedef struct wr_manager {
     uint32_t pins; /* guard: roster_lock; visitors that hold no lock */
     wr_slab_cache cache;
     wr_pool pools[WR_POOL_MAX];
+    uint64_t counted_sequence; /* of the last recount */
+    uint64_t route_bytes[WR_POOL_MAX]; /* largest extent of each pool but exact ones (0) */
     struct wr_bank *bank;
     uint32_t slot; /* its place in the roster */
     weir_driver_stream stream;
@@ -225,6 +227,10 @@ void wr_manager_drain(wr_manager *manager);
 
 /* Under the lock: tells the bank the change of in_use since the last time. */
 void wr_manager_publish(wr_manager *manager);
+
+/* Under the lock: brings the split of free bytes up to date; nothing if nothing changed. */
+void wr_manager_recount(wr_manager *manager);
+void wr_bank_recount(wr_bank *bank);
 
 /* Live slices, counted under the lock. */
 uint64_t wr_manager_live(const wr_manager *manager);

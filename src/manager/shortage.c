@@ -17,6 +17,7 @@ typedef struct shortage {
 static void add_manager(wr_manager *manager, shortage *s)
 {
     wr_manager_lock(manager);
+    wr_manager_recount(manager);
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         wr_pool *pool = &manager->pools[i];
         wr_books_sum(&pool->books, &s->totals);

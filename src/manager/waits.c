@@ -409,9 +409,6 @@ static void advance(wr_manager *manager, uint64_t epoch)
     manager->passed = epoch;
     manager->settled_event = manager->epoch_event[epoch % WR_EPOCH_SLOTS];
     manager->moment.settled_below = (epoch + 1) << WR_TICK_BITS;
-    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
-        wr_pool_recount(&manager->pools[i]);
-    }
     wr_sequence_end(&manager->sequence);
 }
 
@@ -551,6 +548,7 @@ void wr_waits_count(wr_manager *manager, uint64_t *bytes, uint32_t slots)
         wr_wait *wait = wait_of(group_of(id)->waits[group_of(id)->wait_count - 1]);
         add_bytes(bytes, slots, wait->slot, list_bytes(group_of(id)->first));
     }
+    wr_manager_recount(manager);
     uint64_t own = 0;
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         wr_books *books = &manager->pools[i].books;

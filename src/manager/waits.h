@@ -18,6 +18,8 @@
 
 #include "manager.h"
 
+#include "base/hot.h"
+
 #define WR_USES_SET UINT32_C(0x80000000)
 #define WR_BATCH_MAX 64u
 
@@ -25,14 +27,14 @@
 weir_result wr_waits_add_use(wr_manager *manager, wr_slice *slice, uint32_t slot);
 
 /* A released slice with uses: into the batch. */
-void wr_waits_defer(wr_manager *manager, wr_slice *slice);
+WR_COLD void wr_waits_defer(wr_manager *manager, wr_slice *slice);
 
 /* Closes the open batch: what could be fenced is in groups afterwards. */
-void wr_waits_close_batch(wr_manager *manager);
+WR_COLD void wr_waits_close_batch(wr_manager *manager);
 
 /* Tests groups' fences and frees slices whose streams have passed. True if any was freed.
  */
-bool wr_waits_poll(wr_manager *manager);
+WR_COLD bool wr_waits_poll(wr_manager *manager);
 
 /* Finds out, without waiting, how far the own stream has come. `fence`: if there are
  * releases that have not passed, close their epoch with a fence, so that they will. */

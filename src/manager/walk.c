@@ -89,6 +89,7 @@ const char *wr_manager_walk(wr_manager *manager)
 {
     uint64_t in_use = 0;
     const char *wrong = NULL;
+    wr_manager_recount(manager);
     wr_lock_take(&manager->bank->lock);
     for (uint32_t i = 0; i < manager->bank->class_count && wrong == NULL; i++) {
         wr_totals walked = {0};
@@ -105,6 +106,7 @@ const char *wr_manager_walk(wr_manager *manager)
 const char *wr_bank_walk(wr_bank *bank)
 {
     const char *wrong = NULL;
+    wr_bank_recount(bank);
     wr_lock_take(&bank->lock);
     for (uint32_t i = 0; i < bank->class_count && wrong == NULL; i++) {
         wr_class *class = &bank->classes[i];

@@ -11,6 +11,11 @@
  * settled; releasable is settled; pinned is what is free but not whole, since somebody
  * holds a part of its granule. Padding is what the equation leaves.
  *
+ * reserved, in_use, limbo and free are kept with every step. whole and settled are counted
+ * from the free runs when somebody asks (wr_pool_recount, under the lock); a reader that
+ * finds the owner at work takes them as last counted, within the bounds that the equations
+ * set, so that sums are exact in any case.
+ *
  * A granule's last release is its mark, epoch << WR_TICK_BITS | tick; the owner's moment
  * says which marks have passed. */
 #ifndef WR_PAGE_BOOKS_H
@@ -62,6 +67,8 @@ static inline void wr_books_sum(const wr_books *books, wr_totals *totals)
     uint64_t reserved = WR_GET(books->reserved), in_use = WR_GET(books->in_use);
     uint64_t limbo = WR_GET(books->limbo), free = WR_GET(books->free);
     uint64_t whole = WR_GET(books->whole), settled = WR_GET(books->settled);
+    whole = whole < free ? whole : free;
+    settled = settled < whole ? settled : whole;
     uint64_t largest = WR_GET(books->largest);
     totals->in_use += in_use;
     totals->padding += reserved - in_use - limbo - free;

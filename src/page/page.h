@@ -90,16 +90,6 @@ static inline void wr_page_whole(const wr_page *page, uint64_t address, uint64_t
     *end = *end < *first ? *first : *end;
 }
 
-static inline uint64_t wr_page_whole_bytes(const wr_page *page, const wr_slice *slice)
-{
-    uint32_t first, end;
-    if (slice->extent_bytes < page->granule_bytes) {
-        return 0;
-    }
-    wr_page_whole(page, slice->address, slice->extent_bytes, &first, &end);
-    return (end - first) * page->granule_bytes;
-}
-
 /* Bytes of the granules [first, end) whose marks have passed. */
 static inline uint64_t wr_page_settled_bytes(const wr_page *page, const wr_moment *moment,
                                              uint32_t first, uint32_t end)
@@ -109,18 +99,6 @@ static inline uint64_t wr_page_settled_bytes(const wr_page *page, const wr_momen
         count += wr_moment_has_passed(moment, page->marks[g]);
     }
     return count * page->granule_bytes;
-}
-
-/* The same for all whole granules of a free slice. */
-static inline uint64_t wr_page_settled_of(const wr_page *page, const wr_moment *moment,
-                                          const wr_slice *slice)
-{
-    uint32_t first, end;
-    if (slice->extent_bytes < page->granule_bytes) {
-        return 0;
-    }
-    wr_page_whole(page, slice->address, slice->extent_bytes, &first, &end);
-    return wr_page_settled_bytes(page, moment, first, end);
 }
 
 /* Leaves a mark on every granule that the slice touches. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pool.h"
 
+#include "base/hot.h"
 #include "base/memory.h"
 
 #include <stddef.h>
@@ -24,117 +25,20 @@ void wr_pool_close(wr_pool *pool)
     pool->index = pool->kept = NULL;
 }
 
-/* ---- whole granules ---- */
-
-/* In an exact pool with granules, free slices lie unmerged side by side, and a granule
- * that several of them share is whole all the same. */
-static inline bool shares_granules(const wr_pool *pool)
-{
-    return __builtin_expect(pool->kept != NULL, 0);
-}
-
-static bool is_free(const wr_slice *slice)
-{
-    return slice->state == WR_SLICE_STATE_FREE || slice->state == WR_SLICE_STATE_KEPT;
-}
-
-/* Whether all slices on one side that reach into the bytes up to `bound` are free. */
-static bool is_free_beside(wr_slice_id id, uint64_t bound, bool before)
-{
-    while (id != 0) {
-        const wr_slice *slice = wr_slice_get(id);
-        if (before ? wr_slice_end(slice) <= bound : slice->address >= bound) {
-            return true;
-        }
-        if (!is_free(slice)) {
-            return false;
-        }
-        id = before ? slice->prev : slice->next;
-    }
-    return true;
-}
-
-/* The granules that are whole if, and only if, this slice is free: [*first, *end). */
-static void whole_with(const wr_page *page, const wr_slice *slice, uint32_t *first,
-                       uint32_t *end)
-{
-    uint32_t begin_granule = wr_page_granule(page, slice->address);
-    uint32_t last_granule = wr_page_granule(page, wr_slice_end(slice) - 1);
-    uint64_t begin = wr_page_granule_address(page, begin_granule);
-    uint64_t last_end = wr_page_granule_address(page, last_granule) + page->granule_bytes;
-    bool begins = is_free_beside(slice->prev, begin, true);
-    bool ends = is_free_beside(slice->next, last_end, false);
-    if (begin_granule == last_granule) {
-        begins = ends = begins && ends;
-    }
-    *first = begins ? begin_granule : begin_granule + 1;
-    *end = ends ? last_granule + 1 : last_granule;
-    *end = *end < *first ? *first : *end;
-}
-
-static void add_shared(wr_pool *pool, const wr_page *page, const wr_slice *slice)
-{
-    uint32_t first, end;
-    whole_with(page, slice, &first, &end);
-    WR_ADD(pool->books.whole, (end - first) * page->granule_bytes);
-    WR_ADD(pool->books.settled, wr_page_settled_bytes(page, pool->moment, first, end));
-}
-
-static void subtract_shared(wr_pool *pool, const wr_page *page, const wr_slice *slice)
-{
-    uint32_t first, end;
-    whole_with(page, slice, &first, &end);
-    WR_SUB(pool->books.whole, (end - first) * page->granule_bytes);
-    WR_SUB(pool->books.settled, wr_page_settled_bytes(page, pool->moment, first, end));
-}
-
 /* ---- reserve ---- */
-
-/* The granules that stop being whole when `held` is cut from a run that was [first, end).
- */
-static void take_whole(wr_pool *pool, const wr_page *page, uint32_t first, uint32_t end,
-                       const wr_slice *rest)
-{
-    if (rest != NULL) {
-        uint32_t rest_first, rest_end;
-        wr_page_whole(page, rest->address, rest->extent_bytes, &rest_first, &rest_end);
-        if (rest_end > rest_first) {
-            first = rest_first == first ? rest_end : first;
-            end = rest_end == end ? rest_first : end;
-        }
-    }
-    if (first < end) {
-        WR_SUB(pool->books.whole, (end - first) * page->granule_bytes);
-        WR_SUB(pool->books.settled,
-               wr_page_settled_bytes(page, pool->moment, first, end));
-    }
-}
 
 /* Makes the first `extent_bytes` of a free slice that is out of the index a held one. */
 static inline wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_bytes)
 {
     wr_page *page = wr_page_get(slice->page);
-    uint64_t run_bytes = slice->extent_bytes;
-    wr_slice *rest = NULL;
-    uint32_t first = 0, end = 0;
-    if (run_bytes >= page->granule_bytes) {
-        wr_page_whole(page, slice->address, run_bytes, &first, &end);
-    }
-    if (run_bytes > extent_bytes && !pool->layout->whole) {
-        rest = wr_slab_pop(pool->cache);
+    if (slice->extent_bytes > extent_bytes && !pool->layout->whole) {
+        wr_slice *rest = wr_slab_pop(pool->cache);
         wr_page_split(page, slice, slice->address + extent_bytes, rest);
         wr_index_insert(pool->index, rest);
-    }
-    if (shares_granules(pool)) {
-        subtract_shared(pool, page, slice);
-        end = first;
     }
     slice->state = WR_SLICE_STATE_HELD;
     page->passed_over = false;
     WR_SUB(pool->books.free, slice->extent_bytes);
-    if (first < end) {
-        take_whole(pool, page, first, end, rest);
-    }
     return slice;
 }
 
@@ -203,9 +107,6 @@ wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
     slice->state = WR_SLICE_STATE_FREE;
     WR_ADD(pool->books.reserved, slice->extent_bytes);
     WR_ADD(pool->books.free, slice->extent_bytes);
-    wr_page *page = wr_page_get(slice->page);
-    WR_ADD(pool->books.whole, wr_page_whole_bytes(page, slice));
-    WR_ADD(pool->books.settled, wr_page_settled_of(page, pool->moment, slice));
     return carve(pool, slice, extent_bytes);
 }
 
@@ -239,27 +140,13 @@ void wr_pool_release(wr_pool *pool, wr_slice *slice)
     wr_page *page = wr_page_get(slice->page);
     WR_ADD(pool->books.free, slice->extent_bytes);
     wr_page_mark(page, slice, pool->moment->mark);
-    if (shares_granules(pool)) {
-        add_shared(pool, page, slice);
+    if (WR_UNLIKELY(pool->kept != NULL)) {
         slice->state = WR_SLICE_STATE_KEPT;
         wr_index_insert(pool->kept, slice);
         return;
     }
-    /* What becomes whole has just been marked, so nothing becomes settled. */
-    uint64_t before = 0;
-    wr_slice *next = wr_slice_get(slice->next), *prev = wr_slice_get(slice->prev);
     slice->state = WR_SLICE_STATE_FREE;
-    if (slice->next != 0 && next->state == WR_SLICE_STATE_FREE) {
-        before = wr_page_whole_bytes(page, next);
-    }
-    if (slice->prev != 0 && prev->state == WR_SLICE_STATE_FREE) {
-        before += wr_page_whole_bytes(page, prev);
-    }
-    slice = wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
-    uint64_t whole = wr_page_whole_bytes(page, slice);
-    if (whole != before) {
-        WR_ADD(pool->books.whole, whole - before);
-    }
+    wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
 }
 
 void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
@@ -316,45 +203,16 @@ void wr_pool_detach(wr_pool *pool, wr_slice *slice)
     }
     WR_SUB(pool->books.reserved, slice->extent_bytes);
     WR_SUB(pool->books.free, slice->extent_bytes);
-    if (shares_granules(pool)) {
-        subtract_shared(pool, page, slice);
-    } else {
-        WR_SUB(pool->books.whole, wr_page_whole_bytes(page, slice));
-        WR_SUB(pool->books.settled, wr_page_settled_of(page, pool->moment, slice));
-    }
     slice->state = WR_SLICE_STATE_TRANSIT;
-}
-
-static void subtract_neighbour(const wr_pool *pool, const wr_page *page, wr_slice_id id,
-                               uint64_t *whole, uint64_t *settled)
-{
-    const wr_slice *slice = wr_slice_get(id);
-    if (id != 0 && slice->state == WR_SLICE_STATE_FREE) {
-        *whole -= wr_page_whole_bytes(page, slice);
-        *settled -= wr_page_settled_of(page, pool->moment, slice);
-    }
 }
 
 void wr_pool_attach(wr_pool *pool, wr_slice *slice)
 {
     wr_page *page = wr_page_get(slice->page);
-    uint64_t whole = 0, settled = 0;
-    if (shares_granules(pool)) {
-        add_shared(pool, page, slice);
-        WR_ADD(pool->books.reserved, slice->extent_bytes);
-        WR_ADD(pool->books.free, slice->extent_bytes);
-        slice->state = WR_SLICE_STATE_FREE;
-        wr_pool_merge(pool->index, pool->cache, page, slice);
-        return;
-    }
-    subtract_neighbour(pool, page, slice->prev, &whole, &settled);
-    subtract_neighbour(pool, page, slice->next, &whole, &settled);
     WR_ADD(pool->books.reserved, slice->extent_bytes);
     WR_ADD(pool->books.free, slice->extent_bytes);
     slice->state = WR_SLICE_STATE_FREE;
-    slice = wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
-    WR_ADD(pool->books.whole, whole + wr_page_whole_bytes(page, slice));
-    WR_ADD(pool->books.settled, settled + wr_page_settled_of(page, pool->moment, slice));
+    wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
 }
 
 wr_slice *wr_pool_cut(wr_pool *pool, wr_slice *slice, uint64_t begin, uint64_t end)
@@ -393,49 +251,6 @@ void wr_pool_adopt(wr_pool *pool, wr_slice *slice)
 {
     wr_pool_enter(pool, slice);
     wr_pool_attach(pool, slice);
-}
-
-/* Settled bytes of one free slice; a shared granule counts with the slice it begins in.
- */
-static uint64_t settled_bytes_of(const wr_pool *pool, const wr_slice *slice)
-{
-    const wr_page *page = wr_page_get(slice->page);
-    if (!shares_granules(pool)) {
-        return wr_page_settled_of(page, pool->moment, slice);
-    }
-    uint32_t first, end;
-    whole_with(page, slice, &first, &end);
-    if (first < end && wr_page_granule_address(page, first) < slice->address) {
-        first++;
-    }
-    return wr_page_settled_bytes(page, pool->moment, first, end);
-}
-
-static uint64_t settled_bytes_in(const wr_pool *pool, const wr_index *index,
-                                 uint64_t least)
-{
-    uint64_t settled = 0;
-    const wr_slice *slice = index == NULL ? NULL : wr_index_find_after(index, least, 0);
-    while (slice != NULL) {
-        settled += settled_bytes_of(pool, slice);
-        slice = wr_index_find_after(index, slice->extent_bytes, slice->address + 1);
-    }
-    return settled;
-}
-
-void wr_pool_recount(wr_pool *pool)
-{
-    uint64_t settled = 0;
-    for (wr_page *page = pool->outdated; page != NULL; page = page->next_outdated) {
-        const wr_slice *slice = wr_slice_get(page->granules[0].first);
-        settled +=
-            slice->state == WR_SLICE_STATE_FREE ? settled_bytes_of(pool, slice) : 0;
-    }
-    bool small = !pool->layout->granular || shares_granules(pool);
-    uint64_t least = small ? WR_UNIT_BYTES : pool->granule_bytes;
-    settled += settled_bytes_in(pool, pool->index, least);
-    settled += settled_bytes_in(pool, pool->kept, least);
-    WR_PUT(pool->books.settled, settled);
 }
 
 const char *wr_pool_walk(const wr_pool *pool)

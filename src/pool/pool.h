@@ -91,7 +91,7 @@ void wr_pool_adopt(wr_pool *pool, wr_slice *slice);
 wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page,
                         wr_slice *slice);
 
-/* Marks have passed: counts again which whole granules are settled. */
+/* Brings books.whole and books.settled up to date (recount.c). */
 void wr_pool_recount(wr_pool *pool);
 
 /* A page of this pool serves no new requests from now on: its free slices leave the

@@ -17,23 +17,22 @@ typedef struct snapshot {
     uint64_t reserved;
 } snapshot;
 
-/* Lets each stream find out how far it has come, so that `deferred` is what really waits.
- * A stream whose lock is taken is at work and left alone. */
+/* Lets each stream find out how far it has come, so that `deferred` is what really waits. */
 static void settle_all(wr_bank *bank)
 {
     uint32_t slot = 0;
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
-        if (wr_lock_try(&manager->lock)) {
-            wr_manager_drain(manager);
-            wr_waits_close_batch(manager);
-            wr_waits_poll(manager);
-            wr_waits_settle(manager, false);
-            wr_manager_publish(manager);
-            wr_lock_leave(&manager->lock);
-        }
+        wr_manager_lock(manager);
+        wr_waits_close_batch(manager);
+        wr_waits_poll(manager);
+        wr_waits_settle(manager, false);
+        wr_manager_publish(manager);
+        wr_manager_recount(manager);
+        wr_manager_unlock(manager);
         wr_manager_unpin(manager);
     }
+    wr_bank_recount(bank);
 }
 
 /* Under roster_lock: one try. All sequences are read before and after everything else. */
@@ -192,6 +191,7 @@ weir_result weir_stream_memory_usage(weir_stream *stream, weir_usage *usage)
     wr_remote remote = {0};
     wr_manager_lock(manager);
     wr_waits_settle(manager, false);
+    wr_manager_recount(manager);
     wr_manager_read(manager, pools, &remote);
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         add_totals(&sum, &pools[i]);

@@ -83,16 +83,18 @@ static void check_room(model *m, const model_buffer *added)
 {
     for (unsigned i = 0; i < m->live_count; i++) {
         MODEL_CHECK(m,
-                    !overlap(added->address, added->extent, m->live[i].address,
-                             m->live[i].extent),
+                    !overlap(added->address, added->covered, m->live[i].address,
+                             m->live[i].covered),
                     "new %#llx+%llu lies on live %#llx+%llu",
-                    (unsigned long long)added->address, (unsigned long long)added->extent,
+                    (unsigned long long)added->address,
+                    (unsigned long long)added->covered,
                     (unsigned long long)m->live[i].address,
-                    (unsigned long long)m->live[i].extent);
+                    (unsigned long long)m->live[i].covered);
     }
     for (unsigned i = 0; i < m->dropped_count; i++) {
         const model_dropped *dropped = &m->dropped[i];
-        if (!overlap(added->address, added->extent, dropped->address, dropped->extent)) {
+        if (!overlap(added->address, added->covered, dropped->address,
+                     dropped->covered)) {
             continue;
         }
         int guard = guarding_stream(m, dropped, added->stream);
@@ -100,9 +102,9 @@ static void check_room(model *m, const model_buffer *added)
             m, guard < 0,
             "new %#llx+%llu of stream %u lies on %#llx+%llu dropped by stream %u, "
             "which work queued on stream %d may still use",
-            (unsigned long long)added->address, (unsigned long long)added->extent,
+            (unsigned long long)added->address, (unsigned long long)added->covered,
             added->stream, (unsigned long long)dropped->address,
-            (unsigned long long)dropped->extent, dropped->stream, guard);
+            (unsigned long long)dropped->covered, dropped->stream, guard);
     }
 }
 
@@ -130,7 +132,7 @@ void model_add(model *m, const model_buffer *added)
  * one. */
 static void remember_dropped(model *m, const model_buffer *buffer)
 {
-    model_dropped dropped = {buffer->address, buffer->extent, buffer->stream, {0}};
+    model_dropped dropped = {buffer->address, buffer->covered, buffer->stream, {0}};
     bool waits = false;
     for (unsigned s = 0; s < MODEL_SLOTS; s++) {
         bool uses = s == buffer->stream || (buffer->used_on >> s & 1) != 0;

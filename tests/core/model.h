@@ -35,6 +35,8 @@ bool choices_left(const choices *from);
 typedef struct model_buffer {
     weir_buffer handle;
     uint64_t address, bytes, extent;
+    uint64_t
+        covered; /* from address on, surely its own: an aligned one may begin inside */
     uint32_t references;
     unsigned stream, tag;
     unsigned used_on; /* a bit per stream */
@@ -43,7 +45,7 @@ typedef struct model_buffer {
 
 /* The bytes of a released buffer, until the work that may use them has completed. */
 typedef struct model_dropped {
-    uint64_t address, extent;
+    uint64_t address, covered;
     unsigned stream;
     uint64_t waits_for[MODEL_SLOTS]; /* number of the work there; 0: none */
 } model_dropped;

@@ -139,6 +139,7 @@ static void create_succeeded(model *m, model_buffer *made, uint64_t alignment)
     weir_buffer handle = made->handle;
     made->address = weir_buffer_address(handle);
     made->extent = weir_buffer_extent(handle);
+    made->covered = alignment > m->alignment_bytes ? made->bytes : made->extent;
     made->references = 1;
     MODEL_CHECK(m, made->address != 0 && made->address % alignment == 0, "address %#llx",
                 (unsigned long long)made->address);

@@ -305,11 +305,21 @@ static void check_close_with_uses(rig *r)
 {
     weir_stream *user = open_stream(r->device, "user");
     weir_buffer x = make(r->stream, 64 * MIB, NULL);
+    uint64_t address = weir_buffer_address(x), extent = weir_buffer_extent(x);
     assert_ok(weir_buffer_use(x, user));
     queue_work(r, user);
     assert_ok(weir_stream_close(user));
+    weir_stream *next = open_stream(r->device, "next"); /* may stand where user stood */
     drop(x);
+    assert_true(usage_of(r->device).deferred_bytes >= 64 * MIB);
+    weir_buffer y = make(r->stream, 64 * MIB, NULL);
+    assert_true(apart(y, address, extent));
     weir_sim_finish_all(r->sim);
+    weir_buffer z = make(r->stream, 64 * MIB, NULL);
+    assert_int_equal(weir_buffer_address(z), address);
+    drop(y);
+    drop(z);
+    assert_ok(weir_stream_close(next));
     cleanup(r->device, &(weir_cleanup_desc){.wait = true});
     assert_int_equal(usage_of(r->device).reserved_bytes, 0);
 }

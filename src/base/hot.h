@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Hints for the two paths that every allocation and release takes. */
+#ifndef WR_BASE_HOT_H
+#define WR_BASE_HOT_H
+
+#define WR_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define WR_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* Everything that it calls is inlined into it, but what is marked WR_COLD. */
+#define WR_FLAT __attribute__((flatten, hot))
+#define WR_COLD __attribute__((noinline, cold))
+
+#endif
