@@ -30,21 +30,26 @@ static void close_class(wr_bank *bank, wr_class *class)
         wr_page_destroy(class->range);
         class->range = NULL;
     }
-    wr_host_free(class->bank.index);
+    wr_pool_close(&class->bank);
     wr_host_free(class->bare);
-    class->bank.index = class->bare = NULL;
+    class->bare = NULL;
 }
 
 static bool open_class(wr_bank *bank, wr_class *class, uint32_t number)
 {
     class->bank = (wr_pool){.layout = &class->layout,
+                            .index = &wr_index_none,
                             .moment = &bank->moment,
                             .cache = &bank->cache,
                             .number = number,
                             .granule_bytes = bank->granule_bytes};
-    class->bank.index = wr_host_alloc(sizeof *class->bank.index);
+    wr_index *index = wr_host_alloc(sizeof *index);
+    if (index == NULL) {
+        return false;
+    }
+    class->bank.index = index; /* without a kept one: what the bank has, anyone may cut */
     class->bare = class->layout.granular ? wr_host_alloc(sizeof *class->bare) : NULL;
-    return class->bank.index != NULL && (!class->layout.granular || class->bare != NULL);
+    return !class->layout.granular || class->bare != NULL;
 }
 
 weir_result wr_bank_init(wr_bank *bank, const char *preset)

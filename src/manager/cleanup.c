@@ -211,6 +211,13 @@ static void hand_over(wr_manager *manager)
     wr_loot_keep(manager->bank, &loot);
 }
 
+/* Others' memory may wait for what the stream had queued. */
+static bool has_passed(const wr_bank *bank, weir_driver_fence fence)
+{
+    weir_result result = bank->table->fence_test(bank->driver, fence);
+    return result == WEIR_OK || result == WEIR_DEVICE_LOST;
+}
+
 bool wr_cleanup_retire(wr_manager *manager)
 {
     wr_manager_lock(manager);
@@ -220,7 +227,8 @@ bool wr_cleanup_retire(wr_manager *manager)
         wr_waits_poll(manager);
         wr_waits_settle(manager, false);
         hand_over(manager);
-        gone = wr_waits_is_quiet(manager) && wr_manager_live(manager) == 0;
+        gone = wr_waits_is_quiet(manager) && wr_manager_live(manager) == 0 &&
+               has_passed(manager->bank, manager->closing_fence);
     }
     wr_manager_unlock(manager);
     return gone;

@@ -81,7 +81,7 @@ static bool fits_layout(const wr_pool *pool, const wr_slice *slice, uint64_t run
 static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t run_bytes,
                           bool loose, uint64_t *begin, uint64_t *end)
 {
-    if (lender->index == NULL) {
+    if (lender->index == &wr_index_none) {
         return NULL;
     }
     bool granular = pool->layout->granular;
@@ -114,6 +114,7 @@ static bool take_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_byte
     if (slice == NULL || !wr_slab_fill(&bank->cache, WR_POOL_SPARES)) {
         return false;
     }
+    pool->range = lender->range;
     wr_pool_adopt(pool, wr_pool_cut(lender, slice, begin, end));
     return true;
 }

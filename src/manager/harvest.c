@@ -111,7 +111,7 @@ static uint64_t smallest_unit(const gather *g, const wr_layout *layout)
 static void gather_pool(gather *g, uint32_t number)
 {
     wr_pool *pool = pool_of(g, number);
-    if (!wants_pool(g, pool->layout) || pool->index == NULL ||
+    if (!wants_pool(g, pool->layout) || pool->index == &wr_index_none ||
         (g->want->only_class != 0 && g->want->only_class != number + 1)) {
         return;
     }
@@ -260,7 +260,7 @@ void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
         wr_bank_lock(bank);
     }
     gather_all(&g);
-    if (g.bytes > want->at_most_bytes) {
+    if (g.count > 0 && g.bytes > want->at_most_bytes) {
         limit_stretches(&g);
     }
     if (may_unmap(&g, loot) && g.count > 0) {

@@ -12,6 +12,6 @@
  * enough fences; unheld memory given back elsewhere; failure, with everything as it was.
  * No lock is held. */
 WR_COLD weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
-                              wr_slice **slice);
+                                      wr_slice **slice);
 
 #endif

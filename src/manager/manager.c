@@ -22,15 +22,18 @@ static void init_pools(wr_manager *manager)
 {
     wr_bank *bank = manager->bank;
     for (uint32_t i = 0; i < bank->class_count; i++) {
+        const wr_layout *layout = &bank->classes[i].layout;
         manager->pools[i] = (wr_pool){.layout = &bank->classes[i].layout,
+                                      .index = &wr_index_none,
+                                      .plain = !layout->exact && !layout->whole,
                                       .moment = &manager->moment,
                                       .cache = &manager->cache,
                                       .manager = manager,
                                       .number = i,
                                       .granule_bytes = bank->granule_bytes};
-        const wr_layout *layout = &bank->classes[i].layout;
         manager->route_bytes[i] = layout->exact ? 0 : layout->max_bytes;
     }
+    manager->route_bytes[bank->class_count] = UINT64_MAX; /* a pool that is not plain */
 }
 
 static weir_result enter_roster(wr_manager *manager)
@@ -189,13 +192,12 @@ static WR_COLD void leave_tag(wr_bank *bank, const wr_slice *slice)
 }
 
 static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *slice,
-                               const wr_request *request)
+                               uint64_t bytes, uint16_t tag)
 {
-    uint64_t bytes = request->requested_bytes;
     slice->held.requested_bytes = bytes;
     slice->held.uses = 0;
-    slice->tag = request->tag;
-    slice->alignment_shift = request->alignment_shift;
+    slice->alignment_shift = 0;
+    slice->tag = tag;
     WR_ADD(pool->books.in_use, bytes);
     WR_ADD(pool->books.entered, 1);
     if (bytes > WR_OWN(pool->books.largest)) {
@@ -206,7 +208,7 @@ static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
     if (in_use > WR_OWN(manager->peak_in_use)) {
         WR_PUT(manager->peak_in_use, in_use);
     }
-    if (slice->tag != 0) {
+    if (WR_UNLIKELY(tag != 0)) {
         enter_tag(manager->bank, slice);
     }
     if ((int64_t)(in_use - manager->published) >= PUBLISH_BYTES) {
@@ -278,7 +280,7 @@ static WR_COLD wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
 wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
 {
     wr_pool *pool = wr_manager_route(manager, request->extent_bytes, request->persistent);
-    if (pool == NULL || pool->index == NULL || manager->cache.count < WR_POOL_SPARES) {
+    if (pool == NULL || manager->cache.count < WR_POOL_SPARES) {
         return NULL;
     }
     if (manager->batch != 0) {
@@ -302,23 +304,61 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
                              0)) {
             slice = retire_record(manager, slice);
         }
-        enter_books(manager, pool, slice, request);
+        enter_books(manager, pool, slice, request->requested_bytes, request->tag);
+        slice->alignment_shift = request->alignment_shift;
     }
     wr_sequence_end(&manager->sequence);
     return slice;
 }
 
-WR_FLAT weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
+weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
                                wr_slice **slice_out)
 {
     wr_manager_lock(manager);
     wr_slice *slice = wr_manager_try_reserve(manager, request);
     wr_manager_unlock(manager);
-    if (__builtin_expect(slice == NULL, 0)) {
+    if (slice == NULL) {
         return wr_ladder_reserve(manager, request, slice_out);
     }
     *slice_out = slice;
     return WEIR_OK;
+}
+
+/* Under the lock. A request is hot when nothing waits to be looked at and its pool just
+ * cuts. */
+static inline wr_slice *reserve_hot(wr_manager *manager, uint64_t bytes, uint16_t tag)
+{
+    uint64_t extent_bytes = (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1);
+    wr_pool *pool = manager->pools;
+    const uint64_t *route = manager->route_bytes;
+    while (extent_bytes > *route) {
+        route++;
+        pool++;
+    }
+    if (WR_UNLIKELY(!pool->plain || manager->cache.count < WR_POOL_SPARES ||
+                    (manager->batch | manager->groups) != 0)) {
+        return NULL;
+    }
+    wr_sequence_begin(&manager->sequence);
+    wr_slice *slice = wr_pool_try_reserve_plain(pool, extent_bytes);
+    if (WR_LIKELY(slice != NULL)) {
+        if (WR_UNLIKELY(wr_word_generation(atomic_load_explicit(
+                            &slice->word, memory_order_relaxed)) == 0)) {
+            slice = retire_record(manager, slice);
+        }
+        enter_books(manager, pool, slice, bytes, tag);
+    }
+    wr_sequence_end(&manager->sequence);
+    return slice;
+}
+
+WR_FLAT wr_slice *wr_manager_reserve_hot(wr_manager *manager, uint64_t bytes,
+                                         uint16_t tag)
+{
+    wr_manager_lock(manager);
+    wr_slice *slice = reserve_hot(manager, bytes, tag);
+    wr_manager_unlock(manager);
+    return slice;
 }
 
 /* ---- release ---- */

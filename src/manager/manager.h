@@ -65,9 +65,10 @@ typedef struct wr_manager {
     _Atomic bool capturing;
     uint32_t pins; /* guard: roster_lock; visitors that hold no lock */
     wr_slab_cache cache;
-    wr_pool pools[WR_POOL_MAX];
-    uint64_t counted_sequence; /* of the last recount */
-    uint64_t route_bytes[WR_POOL_MAX]; /* largest extent of each pool but exact ones (0) */
+    wr_pool pools[WR_POOL_MAX + 1]; /* the last one stays empty */
+    uint64_t counted_sequence;      /* of the last recount */
+    uint64_t
+        route_bytes[WR_POOL_MAX + 1]; /* largest extent of each pool, 0 for exact ones */
     struct wr_bank *bank;
     uint32_t slot; /* its place in the roster */
     weir_driver_stream stream;
@@ -219,6 +220,9 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
 weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
                                wr_slice **slice);
 
+/* The same for an ordinary request, from what is there; NULL: reserve must do it. */
+wr_slice *wr_manager_reserve_hot(wr_manager *manager, uint64_t bytes, uint16_t tag);
+
 /* The last reference to a slice is gone. Never waits, never fails. */
 void wr_manager_release(wr_slice *slice);
 
@@ -228,7 +232,8 @@ void wr_manager_drain(wr_manager *manager);
 /* Under the lock: tells the bank the change of in_use since the last time. */
 void wr_manager_publish(wr_manager *manager);
 
-/* Under the lock: brings the split of free bytes up to date; nothing if nothing changed. */
+/* Under the lock: brings the split of free bytes up to date; nothing if nothing changed.
+ */
 void wr_manager_recount(wr_manager *manager);
 void wr_bank_recount(wr_bank *bank);
 

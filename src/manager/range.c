@@ -211,7 +211,7 @@ static weir_result start(growth *g)
 {
     WR_TRY(open_range(g));
     lock_both(g);
-    g->page = g->class->range;
+    g->page = g->pool->range = g->class->bank.range = g->class->range;
     bool claimed = wr_grow_prepare(g->manager, g->pool) &&
                    wr_slab_fill(&g->spares, 2 * WR_PLACE_SEGMENTS) && claim(g);
     unlock_both(g);

@@ -21,7 +21,7 @@ static void add_manager(wr_manager *manager, shortage *s)
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         wr_pool *pool = &manager->pools[i];
         wr_books_sum(&pool->books, &s->totals);
-        uint64_t hole = pool->index == NULL ? 0 : wr_index_largest(pool->index);
+        uint64_t hole = wr_index_largest(pool->index);
         s->largest_hole = hole > s->largest_hole ? hole : s->largest_hole;
     }
     wr_manager_unlock(manager);

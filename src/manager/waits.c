@@ -72,15 +72,20 @@ static void leave_record(wr_manager *manager, wr_slice_id id)
 
 /* ---- uses ---- */
 
-static uint32_t slot_bit_of(uint32_t slot)
+static uint32_t use_of(uint32_t slot)
 {
-    return slot + 1;
+    return (slot + 1) << 1;
+}
+
+static uint32_t slot_of(uint32_t use)
+{
+    return (use >> 1) - 1;
 }
 
 static bool set_has(uint32_t uses, uint32_t slot)
 {
     if ((uses & WR_USES_SET) == 0) {
-        return uses == slot_bit_of(slot);
+        return uses == use_of(slot);
     }
     for (wr_slice_id id = uses & ~WR_USES_SET; id != 0; id = set_of(id)->more) {
         for (uint32_t i = 0; i < set_of(id)->count; i++) {
@@ -96,7 +101,7 @@ weir_result wr_waits_add_use(wr_manager *manager, wr_slice *slice, uint32_t slot
 {
     uint32_t uses = slice->held.uses;
     if (uses == 0) {
-        slice->held.uses = slot_bit_of(slot);
+        slice->held.uses = use_of(slot);
         return WEIR_OK;
     }
     if (set_has(uses, slot)) {
@@ -112,7 +117,7 @@ weir_result wr_waits_add_use(wr_manager *manager, wr_slice *slice, uint32_t slot
         wr_slice_id fresh = take_record(manager);
         set_of(fresh)->more = is_set ? id : 0;
         if (!is_set) {
-            set_of(fresh)->slots[set_of(fresh)->count++] = uses - 1;
+            set_of(fresh)->slots[set_of(fresh)->count++] = slot_of(uses);
         }
         id = fresh;
     }
@@ -256,7 +261,7 @@ static bool fill_group(wr_manager *manager, batch_fences *fences, wr_group *grou
     uint32_t uses = slice->held.uses;
     wr_slice_id wait;
     if ((uses & WR_USES_SET) == 0) {
-        if (!find_wait(manager, fences, uses - 1, &wait)) {
+        if (!find_wait(manager, fences, slot_of(uses), &wait)) {
             return false;
         }
         add_wait(group, wait);
@@ -540,8 +545,8 @@ void wr_waits_count(wr_manager *manager, uint64_t *bytes, uint32_t slots)
     for (wr_slice_id id = manager->batch; id != 0; id = wr_slice_get(id)->held.link) {
         wr_slice *slice = wr_slice_get(id);
         uint32_t uses = slice->held.uses;
-        uint32_t slot =
-            (uses & WR_USES_SET) != 0 ? set_of(uses & ~WR_USES_SET)->slots[0] : uses - 1;
+        uint32_t slot = (uses & WR_USES_SET) != 0 ? set_of(uses & ~WR_USES_SET)->slots[0]
+                                                  : slot_of(uses);
         add_bytes(bytes, slots, slot, slice->extent_bytes);
     }
     for (wr_slice_id id = manager->groups; id != 0; id = group_of(id)->next) {

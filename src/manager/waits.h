@@ -5,8 +5,8 @@
  * until bytes are to leave the stream; then the stream is tested for idle, or the epoch
  * is closed with one fence. When it has passed, so have all older ones.
  *
- * Other streams (weir_buffer_use): a slice lists them in held.uses: 0 none; slot + 1 of
- * one stream; or WR_USES_SET | a record with more. Released ones collect in a batch;
+ * Other streams (weir_buffer_use): a slice lists them in held.uses: 0 none; (slot + 1) <<
+ * 1 of one stream; or WR_USES_SET | a record with more. Released ones collect in a batch;
  * closing it records one fence per used stream and sorts the slices into groups by what
  * they wait for.
  *
@@ -20,7 +20,7 @@
 
 #include "base/hot.h"
 
-#define WR_USES_SET UINT32_C(0x80000000)
+#define WR_USES_SET UINT32_C(1)
 #define WR_BATCH_MAX 64u
 
 /* Notes that stream `slot` used the slice. OUT_OF_HOST_MEMORY leaves it as it was. */

@@ -11,10 +11,10 @@
  * settled; releasable is settled; pinned is what is free but not whole, since somebody
  * holds a part of its granule. Padding is what the equation leaves.
  *
- * reserved, in_use, limbo and free are kept with every step. whole and settled are counted
- * from the free runs when somebody asks (wr_pool_recount, under the lock); a reader that
- * finds the owner at work takes them as last counted, within the bounds that the equations
- * set, so that sums are exact in any case.
+ * reserved, in_use, limbo and free are kept with every step. whole and settled are
+ * counted from the free runs when somebody asks (wr_pool_recount, under the lock); a
+ * reader that finds the owner at work takes them as last counted, within the bounds that
+ * the equations set, so that sums are exact in any case.
  *
  * A granule's last release is its mark, epoch << WR_TICK_BITS | tick; the owner's moment
  * says which marks have passed. */

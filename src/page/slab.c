@@ -8,58 +8,55 @@
 #include "base/lock.h"
 #include "base/memory.h"
 
-#define SLAB_RECORDS (UINT32_C(1) << 26) /* 4 GiB of addresses */
-#define CHUNK_RECORDS UINT32_C(1024)
+#define SLAB_BYTES ((size_t)1 << 32) /* so many addresses; ids have 32 bits */
+#define CHUNK_BYTES ((size_t)1 << 16)
 #define REFILL_RECORDS UINT32_C(64)
 
 wr_slice *wr_slab_base;
+_Atomic uint32_t wr_slab_end;
 
 static struct {
     wr_lock lock;
-    _Atomic uint32_t limit; /* records below are backed */
-    uint32_t capacity;      /* records that the reservation has room for */
-    wr_slice_id first;      /* spares, linked by next */
+    size_t capacity_bytes; /* what the reservation has room for */
+    wr_slice_id first;     /* spares, linked by next */
     uint32_t count;
 } slab;
 
 bool wr_slab_open(void)
 {
     wr_lock_take(&slab.lock);
-    for (uint32_t records = SLAB_RECORDS;
-         wr_slab_base == NULL && records >= CHUNK_RECORDS; records /= 2) {
-        wr_slab_base = wr_host_reserve((size_t)records * sizeof(wr_slice));
-        slab.capacity = wr_slab_base == NULL ? 0 : records;
+    for (size_t bytes = SLAB_BYTES; wr_slab_base == NULL && bytes >= CHUNK_BYTES;
+         bytes /= 2) {
+        wr_slab_base = wr_host_reserve(bytes);
+        slab.capacity_bytes = bytes;
     }
     bool opened = wr_slab_base != NULL;
     wr_lock_leave(&slab.lock);
     return opened;
 }
 
-uint32_t wr_slab_limit(void)
-{
-    return atomic_load_explicit(&slab.limit, memory_order_acquire);
-}
-
-/* Backs one more chunk and lists its records, lowest first. Record 0 is never handed out.
- */
+/* Backs one more chunk and lists its records, lowest first. Record 0 is never handed out,
+ * nor is the last chunk, so that the end has 32 bits too. */
 static bool grow(void)
 {
-    uint32_t begin = atomic_load_explicit(&slab.limit, memory_order_relaxed);
-    if (begin + CHUNK_RECORDS > slab.capacity ||
-        !wr_host_commit(wr_slab_base + begin, CHUNK_RECORDS * sizeof(wr_slice))) {
+    size_t begin = atomic_load_explicit(&wr_slab_end, memory_order_relaxed);
+    if (begin + CHUNK_BYTES >= slab.capacity_bytes ||
+        !wr_host_commit((char *)wr_slab_base + begin, CHUNK_BYTES)) {
         return false;
     }
-    for (uint32_t id = begin + CHUNK_RECORDS; id-- > begin;) {
-        if (id == 0) {
-            break;
-        }
-        wr_slice *slice = wr_slice_get(id);
+    size_t id = begin + CHUNK_BYTES;
+    while (id > begin) {
+        id -= sizeof(wr_slice);
+        wr_slice *slice = wr_slice_get((wr_slice_id)id);
         atomic_init(&slice->word, UINT64_C(1) << 32);
-        slice->next = slab.first;
-        slab.first = id;
-        slab.count++;
+        if (id != 0) {
+            slice->next = slab.first;
+            slab.first = (wr_slice_id)id;
+            slab.count++;
+        }
     }
-    atomic_store_explicit(&slab.limit, begin + CHUNK_RECORDS, memory_order_release);
+    atomic_store_explicit(&wr_slab_end, (uint32_t)(begin + CHUNK_BYTES),
+                          memory_order_release);
     return true;
 }
 

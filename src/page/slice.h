@@ -26,7 +26,8 @@
 #define WR_UNIT_BYTES UINT64_C(256)
 #define WR_UNIT_SHIFT 8
 
-typedef uint32_t wr_slice_id; /* 0 is none */
+/* Where the record lies in the slab, in bytes; 0 is none. */
+typedef uint32_t wr_slice_id;
 
 typedef enum wr_slice_state {
     WR_SLICE_STATE_SPARE = 0,   /* in the slab, not part of any page */
@@ -61,7 +62,10 @@ typedef struct wr_slice {
     uint32_t page;           /* id, see page.h */
     uint8_t state;           /* wr_slice_state */
     uint8_t alignment_shift; /* the buffer begins at the first multiple of 1 << it */
-    uint16_t tag;            /* id in the device's tag table, 0 none */
+    union {
+        uint16_t tag; /* held: id in the device's tag table, 0 none */
+        uint16_t bin; /* in a free index: which bin */
+    };
 } wr_slice;
 
 _Static_assert(sizeof(wr_slice) == 64, "a slice record is one cache line");
@@ -71,12 +75,12 @@ extern wr_slice *wr_slab_base;
 
 static inline wr_slice *wr_slice_get(wr_slice_id id)
 {
-    return wr_slab_base + id;
+    return (wr_slice *)(void *)((char *)wr_slab_base + id);
 }
 
 static inline wr_slice_id wr_slice_id_of(const wr_slice *slice)
 {
-    return (wr_slice_id)(slice - wr_slab_base);
+    return (wr_slice_id)((const char *)slice - (const char *)wr_slab_base);
 }
 
 static inline uint64_t wr_slice_end(const wr_slice *slice)
@@ -103,8 +107,15 @@ typedef struct wr_slab_cache {
 /* Reserves addresses for the records, once per process. False: no host memory. */
 bool wr_slab_open(void);
 
-/* Records with an index below were handed out at some time and may be looked at. */
-uint32_t wr_slab_limit(void);
+/* Records below were handed out at some time and may be looked at. Only grows. */
+extern _Atomic uint32_t wr_slab_end;
+
+/* Whether a number that somebody calls a slice's may be looked at. */
+static inline bool wr_slab_has(uint32_t id)
+{
+    return id < atomic_load_explicit(&wr_slab_end, memory_order_acquire) &&
+           id % sizeof(wr_slice) == 0;
+}
 
 /* Brings the cache to at least `count` spares; false, with what could be had, when the
  * host has no memory. Calls nothing but the host. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "index.h"
 
+#include "base/hot.h"
+
 #include <stddef.h>
+
+wr_index wr_index_none;
 
 static inline uint32_t priority(wr_slice_id id)
 {
@@ -67,7 +71,8 @@ void wr_index_insert(wr_index *index, wr_slice *slice)
     wr_slice_id id = wr_slice_id_of(slice);
     wr_slice_id *link = &index->root[bin];
     wr_slice_id tree = *link;
-    if (tree == 0) {
+    slice->bin = (uint16_t)bin;
+    if (WR_LIKELY(tree == 0)) {
         mark_bin(index, bin);
         slice->free.left = slice->free.right = 0;
         *link = id;
@@ -121,7 +126,7 @@ static inline void unhook(wr_index *index, unsigned bin, wr_slice_id *link)
 
 void wr_index_remove(wr_index *index, wr_slice *slice)
 {
-    unsigned bin = bin_of(slice->extent_bytes);
+    unsigned bin = slice->bin;
     uint64_t extent_bytes = slice->extent_bytes, address = slice->address;
     wr_slice_id id = wr_slice_id_of(slice);
     wr_slice_id *link = &index->root[bin];

@@ -22,6 +22,9 @@ typedef struct wr_index {
     wr_slice_id root[WR_INDEX_BINS];
 } wr_index;
 
+/* An index that is empty and stays so. */
+extern wr_index wr_index_none;
+
 void wr_index_insert(wr_index *index, wr_slice *slice);
 /* The slice must be in the index, with the extent and address it was inserted with. */
 void wr_index_remove(wr_index *index, wr_slice *slice);

@@ -8,46 +8,64 @@
 
 bool wr_pool_open(wr_pool *pool)
 {
-    if (pool->index == NULL) {
-        pool->index = wr_host_alloc(sizeof *pool->index);
+    if (pool->index == &wr_index_none) {
+        wr_index *index = wr_host_alloc(sizeof *index);
+        if (index == NULL) {
+            return false;
+        }
+        pool->index = index;
     }
     if (pool->layout->exact && pool->layout->granular && pool->kept == NULL) {
         pool->kept = wr_host_alloc(sizeof *pool->kept);
-        return pool->index != NULL && pool->kept != NULL;
+        return pool->kept != NULL;
     }
-    return pool->index != NULL;
+    return true;
 }
 
 void wr_pool_close(wr_pool *pool)
 {
-    wr_host_free(pool->index);
+    if (pool->index != &wr_index_none) {
+        wr_host_free(pool->index);
+    }
     wr_host_free(pool->kept);
-    pool->index = pool->kept = NULL;
+    pool->index = &wr_index_none;
+    pool->kept = NULL;
 }
 
 /* ---- reserve ---- */
 
-/* Makes the first `extent_bytes` of a free slice that is out of the index a held one. */
-static inline wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_bytes)
+/* Makes the first `extent_bytes` of a free slice that is out of the index a held one, or
+ * all of it (`whole`). */
+static inline wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_bytes,
+                              bool whole)
 {
-    wr_page *page = wr_page_get(slice->page);
-    if (slice->extent_bytes > extent_bytes && !pool->layout->whole) {
+    wr_page *page = pool->range;
+    if (page == NULL) {
+        page = wr_page_get(slice->page);
+        page->passed_over = false;
+    }
+    if (slice->extent_bytes > extent_bytes && !whole) {
         wr_slice *rest = wr_slab_pop(pool->cache);
         wr_page_split(page, slice, slice->address + extent_bytes, rest);
         wr_index_insert(pool->index, rest);
     }
     slice->state = WR_SLICE_STATE_HELD;
-    page->passed_over = false;
     WR_SUB(pool->books.free, slice->extent_bytes);
     return slice;
+}
+
+wr_slice *wr_pool_try_reserve_plain(wr_pool *pool, uint64_t extent_bytes)
+{
+    wr_slice *slice = wr_index_take(pool->index, extent_bytes);
+    return slice == NULL ? NULL : carve(pool, slice, extent_bytes, false);
 }
 
 /* A released slice of exactly this size, as it lies. */
 static wr_slice *reuse_equal(wr_pool *pool, uint64_t extent_bytes)
 {
     wr_index *index = pool->layout->granular ? pool->kept : pool->index;
-    wr_slice *slice = wr_index_take_equal(index, extent_bytes);
-    return slice == NULL ? NULL : carve(pool, slice, extent_bytes);
+    wr_slice *slice = index == NULL ? NULL : wr_index_take_equal(index, extent_bytes);
+    return slice == NULL ? NULL : carve(pool, slice, extent_bytes, true);
 }
 
 /* A page that is larger than the request by at most 1 / 2^shift (0: by any), or NULL. */
@@ -59,7 +77,7 @@ static wr_slice *reuse_page(wr_pool *pool, uint64_t extent_bytes, uint32_t shift
         return NULL;
     }
     wr_index_remove(pool->index, slice);
-    return carve(pool, slice, extent_bytes);
+    return carve(pool, slice, extent_bytes, true);
 }
 
 wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes)
@@ -72,8 +90,7 @@ wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes)
     } else if (pool->layout->whole) {
         return reuse_page(pool, extent_bytes, pool->layout->slack_shift);
     }
-    wr_slice *slice = wr_index_take(pool->index, extent_bytes);
-    return slice == NULL ? NULL : carve(pool, slice, extent_bytes);
+    return wr_pool_try_reserve_plain(pool, extent_bytes);
 }
 
 wr_slice *wr_pool_try_reserve_loose(wr_pool *pool, uint64_t extent_bytes)
@@ -97,7 +114,7 @@ wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
     uint64_t address = (run->address + mask) & ~mask;
     if (address == run->address) {
         wr_index_remove(pool->index, run);
-        return carve(pool, run, extent_bytes);
+        return carve(pool, run, extent_bytes, false);
     }
     /* The front stays free as a run of its own. */
     wr_pool_detach(pool, run);
@@ -107,7 +124,7 @@ wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
     slice->state = WR_SLICE_STATE_FREE;
     WR_ADD(pool->books.reserved, slice->extent_bytes);
     WR_ADD(pool->books.free, slice->extent_bytes);
-    return carve(pool, slice, extent_bytes);
+    return carve(pool, slice, extent_bytes, false);
 }
 
 /* ---- release ---- */
@@ -137,16 +154,22 @@ wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page,
 
 void wr_pool_release(wr_pool *pool, wr_slice *slice)
 {
-    wr_page *page = wr_page_get(slice->page);
+    wr_page *page = pool->range;
     WR_ADD(pool->books.free, slice->extent_bytes);
+    slice->state = WR_SLICE_STATE_FREE;
+    if (page == NULL) {
+        page = wr_page_get(slice->page);
+        page->marks[0] = pool->moment->mark;
+        wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
+        return;
+    }
     wr_page_mark(page, slice, pool->moment->mark);
     if (WR_UNLIKELY(pool->kept != NULL)) {
         slice->state = WR_SLICE_STATE_KEPT;
         wr_index_insert(pool->kept, slice);
         return;
     }
-    slice->state = WR_SLICE_STATE_FREE;
-    wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
+    wr_pool_merge(pool->index, pool->cache, page, slice);
 }
 
 void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
@@ -257,7 +280,7 @@ const char *wr_pool_walk(const wr_pool *pool)
 {
     uint64_t count = 0, bytes = 0;
     const char *wrong = NULL;
-    if (pool->index != NULL) {
+    if (pool->index != &wr_index_none) {
         wrong = wr_index_walk(pool->index, WR_SLICE_STATE_FREE, &count, &bytes);
     }
     if (wrong == NULL && pool->kept != NULL) {

@@ -32,12 +32,14 @@ typedef struct wr_layout {
 
 typedef struct wr_pool {
     wr_books books;
-    wr_index *index; /* free slices; NULL until first needed */
+    wr_index *index; /* free slices; wr_index_none until first needed */
     wr_index *kept;  /* exact pools with granules: released slices, unmerged */
     const wr_layout *layout;
     const wr_moment *moment;
     wr_slab_cache *cache;
     struct wr_manager *manager; /* NULL: the bank's */
+    wr_page *range;             /* its class's, once it has one; NULL for whole pages */
+    bool plain;                 /* cuts slices from free runs: neither whole nor exact */
     uint32_t number;            /* its place in the preset */
     uint64_t granule_bytes;     /* of its ranges; 0: it has whole pages */
     uint64_t demand_bytes;      /* page size now (adaptive), or decaying request size */
@@ -54,6 +56,8 @@ void wr_pool_close(wr_pool *pool);
 /* A held slice of at least `extent_bytes` (a multiple of the unit) cut from what the pool
  * has, or NULL. The cache has spares and the pool is open. */
 wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes);
+/* The same from a plain pool, for the hot path. */
+wr_slice *wr_pool_try_reserve_plain(wr_pool *pool, uint64_t extent_bytes);
 /* The same from a pool of whole pages, in a page of any size. */
 wr_slice *wr_pool_try_reserve_loose(wr_pool *pool, uint64_t extent_bytes);
 /* The same with an address that is a multiple of `alignment_bytes`, or an extent that has

@@ -3,6 +3,7 @@
  * always mapped, and its word says whether the generation still lives. */
 #include "device.h"
 
+#include "base/hot.h"
 #include "base/result.h"
 #include "manager/tags.h"
 #include "manager/waits.h"
@@ -18,7 +19,7 @@ static weir_result refuse_handle(weir_buffer buffer, const char *function)
         return wr_error(WEIR_INVALID, "%s: {%u, %u} is no buffer", function, buffer.index,
                         buffer.generation);
     }
-    if (buffer.index >= wr_slab_limit()) {
+    if (!wr_slab_has(buffer.index)) {
         return wr_error(WEIR_INVALID, "%s: handle {%u, %u} was never handed out",
                         function, buffer.index, buffer.generation);
     }
@@ -29,13 +30,13 @@ static weir_result refuse_handle(weir_buffer buffer, const char *function)
 /* The live slice of a handle, NULL if there is none. */
 static inline wr_slice *find(weir_buffer buffer, uint64_t *word)
 {
-    if (buffer.index >= wr_slab_limit()) {
+    if (!wr_slab_has(buffer.index)) {
         return NULL;
     }
     wr_slice *slice = wr_slice_get(buffer.index);
     *word = atomic_load_explicit(&slice->word, memory_order_acquire);
-    bool lives = wr_word_generation(*word) == buffer.generation &&
-                 wr_word_references(*word) != 0 && buffer.generation != 0;
+    bool lives =
+        wr_word_generation(*word) == buffer.generation && wr_word_references(*word) != 0;
     return lives ? slice : NULL;
 }
 
@@ -74,34 +75,42 @@ static weir_result check_request(const weir_stream *stream, uint64_t bytes,
     return WEIR_OK;
 }
 
-static void read_desc(weir_stream *stream, const weir_buffer_desc *desc,
-                      wr_request *request)
+/* Whatever is not an ordinary request of a size alone. */
+static WR_COLD weir_result create(weir_stream *stream, uint64_t bytes,
+                                  const weir_buffer_desc *desc, uint16_t tag,
+                                  wr_slice **slice)
 {
-    wr_bank *bank = stream->manager.bank;
+    wr_request request = {.requested_bytes = bytes,
+                          .extent_bytes =
+                              (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1),
+                          .tag = tag};
     if (desc != NULL) {
-        request->persistent = desc->persistent;
+        request.persistent = desc->persistent;
         if (desc->alignment_bytes > WR_UNIT_BYTES) {
-            request->alignment_bytes = desc->alignment_bytes;
-            request->alignment_shift = (uint8_t)__builtin_ctzll(desc->alignment_bytes);
+            request.alignment_bytes = desc->alignment_bytes;
+            request.alignment_shift = (uint8_t)__builtin_ctzll(desc->alignment_bytes);
         }
     }
-    request->tag = desc != NULL && desc->tag != NULL ? wr_tags_intern(bank, desc->tag)
-                                                     : wr_tag_current(bank);
+    return wr_manager_reserve(&stream->manager, &request, slice);
 }
 
 weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
                                const weir_buffer_desc *desc, weir_buffer *buffer)
 {
-    if (stream == NULL || buffer == NULL || bytes - 1 >= REQUEST_MAX || desc != NULL ||
-        stream->manager.closing) {
+    if (WR_UNLIKELY(stream == NULL || buffer == NULL || bytes - 1 >= REQUEST_MAX ||
+                    desc != NULL || stream->manager.closing)) {
         WR_TRY(check_request(stream, bytes, desc, buffer));
     }
-    wr_request request = {.requested_bytes = bytes,
-                          .extent_bytes =
-                              (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1)};
-    read_desc(stream, desc, &request);
-    wr_slice *slice;
-    WR_TRY(wr_manager_reserve(&stream->manager, &request, &slice));
+    uint16_t tag = desc != NULL && desc->tag != NULL
+                       ? wr_tags_intern(stream->manager.bank, desc->tag)
+                       : wr_tag_current(stream->manager.bank);
+    wr_slice *slice = NULL;
+    if (desc == NULL || (!desc->persistent && desc->alignment_bytes <= WR_UNIT_BYTES)) {
+        slice = wr_manager_reserve_hot(&stream->manager, bytes, tag);
+    }
+    if (WR_UNLIKELY(slice == NULL)) {
+        WR_TRY(create(stream, bytes, desc, tag, &slice));
+    }
     uint64_t word = atomic_load_explicit(&slice->word, memory_order_relaxed);
     atomic_store_explicit(&slice->word, word | 1, memory_order_release);
     *buffer = (weir_buffer){.index = wr_slice_id_of(slice),

@@ -220,7 +220,7 @@ static void fill_system(wr_bank *bank, weir_device_report *report)
 
 static void raise(uint64_t *largest, const wr_pool *pool)
 {
-    uint64_t hole = pool->index == NULL ? 0 : wr_index_largest(pool->index);
+    uint64_t hole = wr_index_largest(pool->index);
     *largest = hole > *largest ? hole : *largest;
 }
 

@@ -17,7 +17,8 @@ typedef struct snapshot {
     uint64_t reserved;
 } snapshot;
 
-/* Lets each stream find out how far it has come, so that `deferred` is what really waits. */
+/* Lets each stream find out how far it has come, so that `deferred` is what really waits.
+ */
 static void settle_all(wr_bank *bank)
 {
     uint32_t slot = 0;
