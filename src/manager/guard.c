@@ -72,16 +72,27 @@ bool wr_guard_has_passed(wr_bank *bank, const wr_manager *owner, uint64_t event,
     return passed;
 }
 
-/* A stream at work, with a fresh fence of its own to wait for. */
+/* A fence behind all that a stream at work has queued: a fresh one, or the last one of a
+ * stream that has ended, which is not the caller's to release. */
+static bool find_fence(wr_bank *bank, const wr_manager *manager, weir_driver_fence *fence)
+{
+    if (manager->capturing || is_over(test_stream(bank, manager))) {
+        return false;
+    }
+    if (manager->closing) {
+        *fence = manager->closing_fence;
+        return true;
+    }
+    return bank->table->fence_record(bank->driver, manager->stream, fence) == WEIR_OK;
+}
+
 static wr_manager *pick(wr_bank *bank, weir_driver_fence *fence, uint64_t *event)
 {
     wr_manager *found = NULL;
     wr_lock_take(&bank->roster_lock);
     for (uint32_t i = 0; i < bank->roster_count && found == NULL; i++) {
         wr_manager *manager = bank->roster[i];
-        if (manager != NULL && !manager->capturing && !manager->closing &&
-            !is_over(test_stream(bank, manager)) &&
-            bank->table->fence_record(bank->driver, manager->stream, fence) == WEIR_OK) {
+        if (manager != NULL && find_fence(bank, manager, fence)) {
             found = manager;
             found->pins++;
             *event = wr_guard_event(bank);
@@ -101,8 +112,10 @@ bool wr_guard_wait(wr_bank *bank)
     }
     WR_COUNT(bank->events.fence_waits);
     bool passed = is_over(bank->table->fence_wait(bank->driver, fence));
-    bank->table->fence_release(bank->driver, fence);
     wr_lock_take(&bank->roster_lock);
+    if (fence != manager->closing_fence) {
+        bank->table->fence_release(bank->driver, fence);
+    }
     if (passed && manager->guard_passed < event) {
         manager->guard_passed = event;
     }
