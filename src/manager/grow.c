@@ -14,6 +14,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define LEND_CANDIDATES 16
+#define SHARING_ALLOCATIONS 256u
 
 uint64_t wr_request_run_bytes(const wr_request *request)
 {
@@ -142,14 +143,18 @@ static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes, bo
     wr_pool *from = &lender->pools[pool->number];
     uint64_t begin = 0, end = 0;
     wr_slice *slice = find_run(from, pool, run_bytes, loose, &begin, &end);
+    if (slice == NULL) {
+        /* What it has free has not passed: for a while, let it pass sooner. */
+        lender->sharing = SHARING_ALLOCATIONS;
+    }
     if (slice == NULL || !wr_slab_fill(&lender->cache, WR_POOL_SPARES)) {
         return false;
     }
     wr_sequence_begin(&lender->sequence);
     wr_bank_lock(bank);
+    wr_guard_stamp_bank(bank);
     wr_pool_adopt(&bank->classes[pool->number].bank,
                   wr_pool_cut(from, slice, begin, end));
-    bank->settled_event = wr_guard_event(bank);
     wr_bank_unlock(bank);
     wr_sequence_end(&lender->sequence);
     WR_COUNT(bank->events.lends);

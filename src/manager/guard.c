@@ -47,13 +47,20 @@ static void update(wr_bank *bank, wr_manager *manager, uint64_t event)
     }
 }
 
-bool wr_guard_has_passed(wr_bank *bank, const wr_manager *owner, uint64_t event,
-                         char blocker[WR_NAME_BYTES])
+void wr_guard_note(wr_manager *manager, uint64_t event)
 {
-    bool passed = true;
-    if (bank->options.trust_uses) {
-        return true;
+    wr_bank *bank = manager->bank;
+    wr_lock_take(&bank->roster_lock);
+    if (manager->guard_passed < event) {
+        manager->guard_passed = event;
     }
+    wr_lock_leave(&bank->roster_lock);
+}
+
+uint64_t wr_guard_floor(wr_bank *bank, const wr_manager *owner, uint64_t event,
+                        char blocker[WR_NAME_BYTES])
+{
+    uint64_t floor = UINT64_MAX;
     wr_lock_take(&bank->roster_lock);
     for (uint32_t i = 0; i < bank->roster_count; i++) {
         wr_manager *manager = bank->roster[i];
@@ -61,15 +68,18 @@ bool wr_guard_has_passed(wr_bank *bank, const wr_manager *owner, uint64_t event,
             continue;
         }
         update(bank, manager, event);
+        floor = manager->guard_passed < floor ? manager->guard_passed : floor;
         if (manager->guard_passed < event) {
-            passed = false;
-            if (blocker != NULL) {
-                memcpy(blocker, manager->name, WR_NAME_BYTES);
-            }
+            memcpy(blocker, manager->name, WR_NAME_BYTES);
         }
     }
     wr_lock_leave(&bank->roster_lock);
-    return passed;
+    return floor;
+}
+
+void wr_guard_stamp_bank(wr_bank *bank)
+{
+    bank->moment.mark = wr_guard_event(bank) << WR_TICK_BITS;
 }
 
 /* A fence behind all that a stream at work has queued: a fresh one, or the last one of a

@@ -4,7 +4,7 @@
  * worst, not an illegal address. (Option trust_uses skips this.)
  *
  * Order is told by a device-wide count of events. An owner's settled memory was released
- * before its settled_event; a stream that was idle, or passed a fence recorded, at event
+ * before its settled_event (an epoch's before its epoch_event); a stream that was idle, or passed a fence recorded, at event
  * e cannot touch anything released before e. Guard of all fields: bank->roster_lock. No
  * waiting call is made under it. */
 #ifndef WR_MANAGER_GUARD_H
@@ -15,11 +15,16 @@
 /* A new event, later than all before. Any lock or none. */
 uint64_t wr_guard_event(wr_bank *bank);
 
-/* Whether all streams but `owner` (NULL: all) have passed `event`; records fences on
- * those that have not, so that they will. `blocker` (if not NULL) gets the name of one
- * that has not. */
-bool wr_guard_has_passed(wr_bank *bank, const wr_manager *owner, uint64_t event,
-                         char blocker[WR_NAME_BYTES]);
+/* The event that all streams but `owner` (NULL: all) have passed; records fences on those that
+ * have not passed `event` yet, so that they will. `blocker` gets the name of one of them. */
+uint64_t wr_guard_floor(wr_bank *bank, const wr_manager *owner, uint64_t event,
+                        char blocker[WR_NAME_BYTES]);
+
+/* Under bank->lock: what the bank takes over from now on was released before a new event. */
+void wr_guard_stamp_bank(wr_bank *bank);
+
+/* A stream's own fence of that event has passed. Under its lock or none. */
+void wr_guard_note(wr_manager *manager, uint64_t event);
 
 /* Waits, with no lock held, for one stream that has not passed; false if there is none.
  */

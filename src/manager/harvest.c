@@ -25,7 +25,9 @@ typedef struct gather {
     stretch *at;
     size_t count, capacity;
     uint64_t bytes;
-    bool counting; /* only `bytes` is wanted */
+    uint64_t below;          /* marks that may be taken */
+    uint64_t withheld_bytes; /* have passed, but not their guards */
+    bool counting;           /* only `bytes` is wanted */
 } gather;
 
 static wr_pool *pool_of(const gather *g, uint32_t number)
@@ -77,7 +79,9 @@ static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
          address += page->granule_bytes) {
         uint64_t mark = page->marks[wr_page_granule(page, address)];
         uint64_t age = (now - mark) & WR_TICK_MASK;
-        bool wanted = wr_moment_has_passed(pool->moment, mark) && age >= g->want->min_age;
+        bool passed = wr_moment_has_passed(pool->moment, mark) && age >= g->want->min_age;
+        bool wanted = passed && mark < g->below;
+        g->withheld_bytes += passed && !wanted ? page->granule_bytes : 0;
         if (begin != 0 && (!wanted || age != begin_age)) {
             add_stretch(g, pool, wr_slice_id_of(slice), begin, address, begin_age);
             begin = 0;
@@ -233,20 +237,33 @@ static void cut_all(gather *g, wr_loot *loot)
     }
 }
 
-/* False, with the reason noted, if streams may still be at work on what is to be
- * unmapped. */
-static bool may_unmap(const gather *g, wr_loot *loot)
+/* Which marks may be taken: those that have passed and, if the memory is to be unmapped, those
+ * that no stream of the device can still be at work on. */
+static uint64_t marks_below(const gather *g, wr_loot *loot)
 {
-    uint64_t event =
-        g->manager != NULL ? g->manager->settled_event : g->bank->settled_event;
-    if (g->want->keeps_mapping || g->count == 0 ||
-        wr_guard_has_passed(g->bank, g->manager, event, loot->withheld_by)) {
-        return true;
+    const wr_manager *manager = g->manager;
+    uint64_t settled = manager != NULL ? manager->moment.settled_below : UINT64_MAX;
+    if (g->want->keeps_mapping || g->bank->options.trust_uses) {
+        return settled;
     }
-    for (size_t i = 0; i < g->count; i++) {
-        loot->withheld_bytes += g->at[i].end - g->at[i].begin;
+    uint64_t event = manager != NULL ? manager->settled_event
+                                     : g->bank->moment.mark >> WR_TICK_BITS;
+    uint64_t floor = wr_guard_floor(g->bank, manager, event, loot->withheld_by);
+    if (floor >= event) {
+        return settled;
     }
-    return false;
+    if (manager == NULL) {
+        return (floor + 1) << WR_TICK_BITS;
+    }
+    /* The last few epochs' events are known; older epochs ended before any of them. */
+    uint64_t epoch = manager->passed;
+    for (uint32_t i = 0; i + 1 < WR_EPOCH_SLOTS && epoch > 0 &&
+                         manager->epoch_event[epoch % WR_EPOCH_SLOTS] > floor;
+         i++) {
+        epoch--;
+    }
+    return manager->epoch_event[epoch % WR_EPOCH_SLOTS] > floor ? 0
+                                                              : (epoch + 1) << WR_TICK_BITS;
 }
 
 void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
@@ -259,11 +276,13 @@ void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
     if (manager == NULL) {
         wr_bank_lock(bank);
     }
+    g.below = marks_below(&g, loot);
     gather_all(&g);
+    loot->withheld_bytes += g.withheld_bytes;
     if (g.count > 0 && g.bytes > want->at_most_bytes) {
         limit_stretches(&g);
     }
-    if (may_unmap(&g, loot) && g.count > 0) {
+    if (g.count > 0) {
         join_stretches(&g);
         cut_all(&g, loot);
     }
@@ -275,7 +294,11 @@ void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
 
 uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *want)
 {
-    gather g = {.bank = bank, .manager = manager, .want = want, .counting = true};
+    gather g = {.bank = bank,
+                .manager = manager,
+                .want = want,
+                .below = UINT64_MAX,
+                .counting = true};
     gather_all(&g);
     return g.bytes;
 }
@@ -348,8 +371,8 @@ static void keep_slice(wr_bank *bank, wr_slice *slice)
     wr_class *class = wr_bank_class_of(bank, slice);
     wr_page_unlink(wr_page_get(slice->page), slice);
     WR_SUB(bank->transit, slice->extent_bytes);
+    wr_guard_stamp_bank(bank);
     wr_pool_adopt(&class->bank, slice);
-    bank->settled_event = wr_guard_event(bank);
 }
 
 static weir_result give_back_slice(wr_bank *bank, const wr_slice *slice)

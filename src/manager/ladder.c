@@ -33,6 +33,9 @@ static bool try_own(ladder *l, bool poll)
     bool prepared = wr_grow_prepare(manager, l->pool);
     if (prepared) {
         wr_waits_close_batch(manager);
+        if (poll && l->bank->roster_count > 1) {
+            wr_waits_settle(manager, true);
+        }
         if (poll) {
             wr_waits_poll(manager);
         }

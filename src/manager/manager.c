@@ -15,6 +15,7 @@
 
 #define PUBLISH_BYTES INT64_C(65536)
 #define POLL_ALLOCATIONS 16u
+#define SHARING_STEP 8u
 
 /* ---- coming and going ---- */
 
@@ -286,6 +287,9 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
     if (manager->batch != 0) {
         wr_waits_close_batch(manager);
     }
+    if (manager->sharing != 0 && --manager->sharing % SHARING_STEP == 0) {
+        wr_waits_settle(manager, true);
+    }
     if (manager->groups != 0 && ++manager->polled >= POLL_ALLOCATIONS) {
         manager->polled = 0;
         wr_waits_poll(manager);
@@ -336,7 +340,7 @@ static inline wr_slice *reserve_hot(wr_manager *manager, uint64_t bytes, uint16_
         pool++;
     }
     if (WR_UNLIKELY(!pool->plain || manager->cache.count < WR_POOL_SPARES ||
-                    (manager->batch | manager->groups) != 0)) {
+                    (manager->batch | manager->groups | manager->sharing) != 0)) {
         return NULL;
     }
     wr_sequence_begin(&manager->sequence);

@@ -95,6 +95,7 @@ typedef struct wr_manager {
     uint64_t guard_passed, guard_event; /* guard: roster_lock, as the next */
     weir_driver_fence guard_fence;
 
+    uint32_t sharing; /* others want what has not passed yet: allocations to go on closing epochs */
     uint32_t polled; /* allocations since waits were last polled */
     wr_counter peak_in_use, in_use;
     uint64_t published; /* in_use as the bank has been told */
@@ -116,7 +117,7 @@ typedef struct wr_bank {
 
     wr_lock lock;
     wr_counter sequence;
-    wr_moment moment; /* everything has passed */
+    wr_moment moment; /* everything has passed; the mark is the event of the last arrival */
     wr_slab_cache cache;
     wr_class classes[WR_POOL_MAX];
     uint32_t class_count;
@@ -126,7 +127,6 @@ typedef struct wr_bank {
     wr_counter limit_bytes;
 
     wr_counter event;                  /* see guard.h */
-    uint64_t settled_event;            /* of the bank's memory; guard: lock */
     wr_counter published, peak_in_use; /* in_use of all managers, as published */
     wr_counter tick;                   /* WR_TICK_MS since open */
     wr_counter parked;                 /* 1: the reclaimer sleeps and wants to be woken */

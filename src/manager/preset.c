@@ -10,7 +10,7 @@
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
 #define SMALL_BYTES (64 * KIB)
-#define LARGE_BYTES (32 * MIB)
+#define LARGE_BYTES (8 * MIB)
 
 /* Granules: one range per size group. */
 static const wr_layout elastic[] = {

@@ -413,6 +413,7 @@ static void advance(wr_manager *manager, uint64_t epoch)
     }
     manager->passed = epoch;
     manager->settled_event = manager->epoch_event[epoch % WR_EPOCH_SLOTS];
+    wr_guard_note(manager, manager->settled_event);
     manager->moment.settled_below = (epoch + 1) << WR_TICK_BITS;
     wr_sequence_end(&manager->sequence);
 }

@@ -263,8 +263,9 @@ void wr_pool_enter(wr_pool *pool, wr_slice *slice)
     wr_page *page = wr_page_get(slice->page);
     uint32_t first = wr_page_granule(page, slice->address);
     uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
+    uint64_t entry = pool->manager == NULL ? pool->moment->mark & ~WR_TICK_MASK : 0;
     for (uint32_t g = first; g <= last; g++) {
-        page->marks[g] &= WR_TICK_MASK;
+        page->marks[g] = (page->marks[g] & WR_TICK_MASK) | entry;
     }
     wr_page_link(page, slice, pool);
     slice->state = WR_SLICE_STATE_TRANSIT;

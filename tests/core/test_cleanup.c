@@ -539,6 +539,31 @@ static void hooks__run_in_order_of_registration(void **state)
     rig_close(&r);
 }
 
+static void remove_itself(void *context, weir_stream *stream)
+{
+    listener *me = context;
+    me->cleanups++;
+    assert_ok(weir_stream_hook_remove(stream, me));
+}
+
+static void hooks__may_remove_themselves(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    listener all[3] = {{0}};
+    for (int i = 0; i < 3; i++) {
+        weir_stream_hook hook = {.context = &all[i], .before_cleanup = remove_itself};
+        assert_ok(weir_stream_hook_add(r.stream, &hook));
+    }
+    cleanup(r.device, NULL);
+    cleanup(r.device, NULL);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(all[i].cleanups, 1);
+        assert_result(weir_stream_hook_remove(r.stream, &all[i]), WEIR_NOT_FOUND);
+    }
+    rig_close(&r);
+}
+
 /* ---- time ---- */
 
 /* Ticks twice a second from `*now` until nothing is reserved; how long that took. */
@@ -770,6 +795,7 @@ int main(void)
         cmocka_unit_test(hooks__empty_caches_before_cleanup_looks),
         cmocka_unit_test(hooks__let_a_stream_close),
         cmocka_unit_test(hooks__run_in_order_of_registration),
+        cmocka_unit_test(hooks__may_remove_themselves),
         cmocka_unit_test(idle__memory_goes_back_after_idle_ms_and_not_before),
         cmocka_unit_test(idle__the_sims_clock_counts_when_no_time_is_given),
         cmocka_unit_test(idle__can_be_turned_off),

@@ -432,6 +432,150 @@ static void core__a_device_that_cannot_be_opened_leaves_the_output_alone(void **
     assert_ptr_equal(device, mark);
 }
 
+static const weir_driver_table *sim_table(void)
+{
+    size_t i = 0;
+    while (strcmp(weir_driver_at(i)->name, "sim") != 0) {
+        i++;
+    }
+    return weir_driver_at(i);
+}
+
+static void core__a_driver_table_must_be_complete(void **state)
+{
+    (void)state;
+    weir_device *device = NULL;
+    const size_t mandatory[] = {
+        offsetof(weir_driver_table, open),
+        offsetof(weir_driver_table, close),
+        offsetof(weir_driver_table, properties),
+        offsetof(weir_driver_table, page_alloc),
+        offsetof(weir_driver_table, page_free),
+        offsetof(weir_driver_table, write),
+        offsetof(weir_driver_table, read),
+        offsetof(weir_driver_table, copy),
+        offsetof(weir_driver_table, stream_open),
+        offsetof(weir_driver_table, stream_close),
+        offsetof(weir_driver_table, stream_test),
+        offsetof(weir_driver_table, stream_sync),
+        offsetof(weir_driver_table, stream_wait),
+        offsetof(weir_driver_table, fence_record),
+        offsetof(weir_driver_table, fence_test),
+        offsetof(weir_driver_table, fence_wait),
+        offsetof(weir_driver_table, fence_release),
+        offsetof(weir_driver_table, name),
+        /* mandatory where there are granules, as here */
+        offsetof(weir_driver_table, range_reserve),
+        offsetof(weir_driver_table, range_free),
+        offsetof(weir_driver_table, commit),
+        offsetof(weir_driver_table, decommit),
+    };
+    for (size_t i = 0; i < sizeof mandatory / sizeof mandatory[0]; i++) {
+        weir_driver_table table = *sim_table();
+        memset((char *)&table + mandatory[i], 0, sizeof(void *));
+        assert_error(weir_device_open_driver(&table, "", NULL, &device));
+        assert_null(device);
+    }
+    weir_driver_table table = *sim_table();
+    table.size = 8;
+    assert_error(weir_device_open_driver(&table, "", NULL, &device));
+}
+
+static void core__optional_driver_entries_may_be_missing(void **state)
+{
+    (void)state;
+    weir_driver_table table = *sim_table();
+    table.move = NULL;
+    table.memory_info = NULL;
+    table.untouched = NULL;
+    table.pending_bytes = NULL;
+    table.progress = NULL;
+    table.launch = NULL;
+    table.queue = NULL;
+    table.stream_native = NULL;
+    table.now_ms = NULL;
+    weir_sim_desc sim = weir_sim_defaults();
+    sim.capacity_bytes = 64 * MIB;
+    sim.context_bytes = 0;
+    weir_device_desc options = {.no_thread = true, .driver_config = &sim};
+    rig r = {0};
+    assert_ok(weir_device_open_driver(&table, "", &options, &r.device));
+    r.sim = weir_device_driver(r.device);
+    r.stream = weir_device_default_stream(r.device);
+    weir_buffer one = make(r.stream, 30 * MIB, NULL);
+    weir_buffer two = make(r.stream, 30 * MIB, NULL);
+    drop(one);
+    one = make(r.stream, 32 * MIB,
+               NULL); /* granules are moved, which here is not one call */
+    weir_device_report report = {0};
+    assert_ok(weir_device_memory_report(r.device, &report));
+    assert_true(report.footprint_bytes == WEIR_UNKNOWN_BYTES);
+    assert_result(weir_stream_launch(r.stream,
+                                     &(weir_launch){.kernel = &(weir_kernel){0}}),
+                  WEIR_UNSUPPORTED);
+    assert_null(weir_stream_native(r.stream));
+    assert_ok(weir_device_tick(r.device, 0));
+    assert_consistent(&r);
+    drop(one);
+    drop(two);
+    rig_close(&r);
+}
+
+static void core__structs_of_an_unknown_size_are_refused(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    still was = hold_still(&r);
+    weir_device *device = NULL;
+    weir_stream *stream = NULL;
+    weir_buffer buffer = WEIR_NO_BUFFER;
+    weir_usage usage = {.size = 3};
+    weir_cleanup_outcome outcome = {.size = 3};
+    weir_device_report report = {.size = 3};
+    assert_result(weir_device_open("sim", &(weir_device_desc){.size = 3}, &device),
+                  WEIR_INVALID);
+    assert_result(weir_stream_create(r.device, &(weir_stream_desc){.size = 3}, &stream),
+                  WEIR_INVALID);
+    assert_result(weir_buffer_create(r.stream, 1, &(weir_buffer_desc){.size = 3},
+                                     &buffer),
+                  WEIR_INVALID);
+    assert_result(weir_device_memory_usage(r.device, &usage), WEIR_INVALID);
+    assert_result(weir_stream_memory_usage(r.stream, &usage), WEIR_INVALID);
+    assert_result(weir_device_memory_report(r.device, &report), WEIR_INVALID);
+    assert_result(weir_device_memory_cleanup(r.device, NULL, &outcome), WEIR_INVALID);
+    assert_result(weir_device_memory_cleanup(r.device, &(weir_cleanup_desc){.size = 3},
+                                             NULL),
+                  WEIR_INVALID);
+    assert_result(weir_stream_hook_add(r.stream, &(weir_stream_hook){.size = 3}),
+                  WEIR_INVALID);
+    usage.size = sizeof usage;
+    assert_ok(weir_device_memory_usage(r.device, &usage));
+    assert_int_equal(usage.size, sizeof usage);
+    assert_unchanged(&was);
+    rig_close(&r);
+}
+
+static void core__a_stream_tells_what_it_was_made_from(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    int queue;
+    char name[100];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    weir_stream *adopted = NULL;
+    weir_stream_desc desc = {.name = name, .native = &queue};
+    assert_ok(weir_stream_create(r.device, &desc, &adopted));
+    assert_ptr_equal(weir_stream_native(adopted), &queue);
+    assert_ptr_equal(weir_stream_device(adopted), r.device);
+    assert_int_equal(strlen(weir_stream_name(adopted)), 31);
+    assert_string_equal(weir_device_name(r.device), "sim");
+    assert_string_equal(weir_device_preset(r.device), "elastic");
+    drop(make(adopted, MIB, NULL));
+    assert_ok(weir_stream_close(adopted));
+    rig_close(&r);
+}
+
 static void core__close_with_live_buffers_is_busy_and_names_them(void **state)
 {
     (void)state;
@@ -529,6 +673,30 @@ static void core__a_hook_removed_twice_is_not_found(void **state)
     assert_result(weir_stream_hook_remove(r.stream, &two), WEIR_NOT_FOUND);
     assert_ok(weir_stream_hook_remove(r.stream, &one));
     assert_result(weir_stream_hook_remove(r.stream, &one), WEIR_NOT_FOUND);
+    rig_close(&r);
+}
+
+static void core__the_number_of_hooks_has_an_end(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    static char contexts[1000];
+    size_t added = 0;
+    weir_result result = WEIR_OK;
+    while (added < sizeof contexts && result == WEIR_OK) {
+        weir_stream_hook hook = {.context = &contexts[added]};
+        result = weir_stream_hook_add(r.stream, &hook);
+        added += result == WEIR_OK;
+    }
+    assert_true(added >= 4);
+    if (result != WEIR_OK) {
+        assert_int_equal(result, WEIR_LIMIT);
+        assert_true(weir_last_error()[0] != '\0');
+    }
+    cleanup(r.device, NULL); /* they have nothing to call */
+    while (added > 0) {
+        assert_ok(weir_stream_hook_remove(r.stream, &contexts[--added]));
+    }
     rig_close(&r);
 }
 
@@ -659,6 +827,10 @@ int main(void)
         cmocka_unit_test(core__null_arguments_of_reports_are_invalid),
         cmocka_unit_test(core__a_sink_that_fails_stops_the_writer),
         cmocka_unit_test(core__a_device_that_cannot_be_opened_leaves_the_output_alone),
+        cmocka_unit_test(core__a_driver_table_must_be_complete),
+        cmocka_unit_test(core__optional_driver_entries_may_be_missing),
+        cmocka_unit_test(core__structs_of_an_unknown_size_are_refused),
+        cmocka_unit_test(core__a_stream_tells_what_it_was_made_from),
         cmocka_unit_test(core__close_with_live_buffers_is_busy_and_names_them),
         cmocka_unit_test(
             core__close_of_a_stream_with_live_buffers_is_busy_and_names_them),
@@ -666,6 +838,7 @@ int main(void)
         cmocka_unit_test(core__a_limit_below_what_is_held_takes_nothing),
         cmocka_unit_test(core__out_of_memory_states_the_request_and_the_holders),
         cmocka_unit_test(core__a_hook_removed_twice_is_not_found),
+        cmocka_unit_test(core__the_number_of_hooks_has_an_end),
         cmocka_unit_test(core__tags_nest_to_sixteen_and_not_below_none),
         cmocka_unit_test(core__a_tag_scope_names_buffers_unless_the_call_does),
         cmocka_unit_test(core__a_long_tag_is_cut_to_31_bytes),

@@ -370,6 +370,61 @@ static void threads__streams_open_and_close_beside_each_other(void **state)
     rig_close(&r);
 }
 
+/* ---- hooks ---- */
+
+typedef struct slow_hook {
+    rig *r;
+    _Atomic bool entered, may_leave, left;
+} slow_hook;
+
+static void run_slowly(void *context, weir_stream *stream)
+{
+    (void)stream;
+    slow_hook *me = context;
+    atomic_store(&me->entered, true);
+    while (!atomic_load(&me->may_leave)) {
+        sched_yield();
+    }
+    atomic_store(&me->left, true);
+}
+
+static void *clean_up(void *context)
+{
+    slow_hook *me = context;
+    expect(weir_device_memory_cleanup(me->r->device, NULL, NULL), "cleanup");
+    return NULL;
+}
+
+static void *allow_after_a_moment(void *context)
+{
+    slow_hook *me = context;
+    struct timespec moment = {0, 20000000};
+    nanosleep(&moment, NULL);
+    atomic_store(&me->may_leave, true);
+    return NULL;
+}
+
+static void threads__a_removed_hook_is_not_running_any_more(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    slow_hook slow = {.r = &r};
+    weir_stream_hook hook = {.context = &slow, .before_cleanup = run_slowly};
+    assert_ok(weir_stream_hook_add(r.stream, &hook));
+    pthread_t cleaner, helper;
+    start(&cleaner, clean_up, &slow);
+    while (!atomic_load(&slow.entered)) {
+        sched_yield();
+    }
+    start(&helper, allow_after_a_moment, &slow);
+    assert_ok(weir_stream_hook_remove(r.stream, &slow));
+    assert_true(atomic_load(&slow.left));
+    join(cleaner);
+    join(helper);
+    assert_nothing_wrong();
+    rig_close(&r);
+}
+
 /* ---- the reclaimer ---- */
 
 static void threads__the_reclaimer_gives_idle_memory_back_by_itself(void **state)
@@ -403,6 +458,7 @@ int main(void)
         cmocka_unit_test(threads__a_buffer_may_be_released_by_any_thread),
         cmocka_unit_test(threads__of_many_releases_at_once_only_the_references_count),
         cmocka_unit_test(threads__streams_open_and_close_beside_each_other),
+        cmocka_unit_test(threads__a_removed_hook_is_not_running_any_more),
         cmocka_unit_test(threads__the_reclaimer_gives_idle_memory_back_by_itself),
     };
     return cmocka_run_group_tests_name("core, threads", tests, NULL, NULL);
