@@ -6,6 +6,7 @@
 #                               WEIR_BUILD_DIR and WEIR_SANITIZE (its sanitizers) set; they exit
 #                               77 to be skipped
 #   tests/scenarios/*.scn       `weir scenario FILE`
+#   tests/plugin/plugin.c       a plug-in with the library in it, for tests/core/test_unload.c
 #   examples/*.c                must end well
 #   tests/fuzz/fuzz_*.c         libFuzzer programs (Clang, WEIR_FUZZ), each over its corpus
 # With WEIR_SOAK=1 in the environment tests run longer, with WEIR_BLESS=1 golden files are
@@ -66,6 +67,16 @@ function(weir_test_program target folder)
         ${objects} ${CMOCKA_LIBRARY} ${CJSON_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} m)
 endfunction()
 
+# A libcuda over host memory, which tests of the CUDA driver find in WEIR_FAKE_CUDA.
+add_library(fake_cuda MODULE tests/driver/fake/cuda.c)
+weir_flags(fake_cuda)
+target_include_directories(fake_cuda PRIVATE include src)
+target_link_libraries(fake_cuda PRIVATE Threads::Threads)
+set_target_properties(fake_cuda PROPERTIES
+    PREFIX "" OUTPUT_NAME libcuda SUFFIX .so.1
+    LIBRARY_OUTPUT_DIRECTORY tests/fake)
+list(APPEND test_environment WEIR_FAKE_CUDA=$<TARGET_FILE:fake_cuda>)
+
 file(GLOB support CONFIGURE_DEPENDS tests/support/*.c)
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true tests/*)
 list(FILTER folders EXCLUDE REGEX "/(support|fuzz|scenarios)$")
@@ -82,6 +93,22 @@ foreach(path IN LISTS folders)
         weir_add_test(${name} test.${name})
     endforeach()
 endforeach()
+
+# A plug-in that carries the library, for core.unload.
+add_library(test_plugin MODULE tests/plugin/plugin.c $<TARGET_OBJECTS:weir_objects>)
+weir_flags(test_plugin)
+target_include_directories(test_plugin PRIVATE include)
+target_link_libraries(test_plugin PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(test_plugin PROPERTIES
+    PREFIX "" OUTPUT_NAME plugin LIBRARY_OUTPUT_DIRECTORY tests)
+if(TARGET test.core.unload)
+    add_dependencies(test.core.unload test_plugin)
+endif()
+
+weir_add_test(driver.contract_fake_cuda
+    ${CMAKE_COMMAND} -E env
+        WEIR_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda> WEIR_NVML_LIBRARY=$<TARGET_FILE:fake_cuda>
+    $<TARGET_FILE:test.driver.contract> "cuda__*")
 
 foreach(source IN LISTS examples)
     cmake_path(GET source STEM name)

@@ -17,7 +17,7 @@ _weir()
         return
         ;;
     --preset)
-        mapfile -t COMPREPLY < <(compgen -W "elastic adaptive" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "elastic adaptive subslices exclusive" -- "$word")
         return
         ;;
     --granule | --capacity | --lag | --step-ms | --idle-ms | --fail-call)

@@ -15,7 +15,7 @@ complete -c weir -n "__fish_seen_subcommand_from help" -a "demo devices replay s
 
 complete -c weir -n "__fish_seen_subcommand_from demo devices replay scenario" -l json -d "Print one JSON object"
 complete -c weir -n "__fish_seen_subcommand_from demo replay" -l device -x -a "host sim" -d "The device"
-complete -c weir -n "__fish_seen_subcommand_from demo replay" -l preset -x -a "elastic adaptive" -d "How memory is laid out"
+complete -c weir -n "__fish_seen_subcommand_from demo replay" -l preset -x -a "elastic adaptive subslices exclusive" -d "How memory is laid out"
 
 complete -c weir -n "__fish_seen_subcommand_from demo" -l idle -d "Let the idle reclaimer give the memory back"
 complete -c weir -n "__fish_seen_subcommand_from demo" -l idle-ms -x -d "How long memory is idle before it goes back"

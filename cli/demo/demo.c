@@ -22,7 +22,7 @@ static int read_options(int argc, char **argv, demo_options *options)
         {"device", WR_OPTION_KIND_TEXT, &options->device, "NAME",
          "host (default), sim, ..."},
         {"preset", WR_OPTION_KIND_TEXT, &options->preset, "NAME",
-         "how memory is laid out: elastic (default) or adaptive"},
+         "layout: elastic (default), adaptive, subslices, exclusive"},
         {"idle", WR_OPTION_KIND_FLAG, &options->is_idle, NULL,
          "make no call after \"dropped\"; idle memory goes back"},
         {"idle-ms", WR_OPTION_KIND_NUMBER, &options->idle_ms, "MS",

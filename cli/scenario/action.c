@@ -123,6 +123,10 @@ static bool run_cleanup(wr_scn_run *run, const wr_scn_statement *statement)
     weir_sim_read_ledger(run->driver, &ledger);
     weir_cleanup_outcome outcome = {.size = sizeof outcome};
     weir_result result = weir_device_memory_cleanup(run->device, &desc, &outcome);
+    if (result == WEIR_BUSY && run->capture_count > 0) {
+        wr_scn_keep_error(run);
+        return recover_outcome(run, ledger.handed_back_bytes);
+    }
     if (!wr_scn_accept(run, "weir_device_memory_cleanup", result)) {
         return false;
     }

@@ -159,6 +159,7 @@ static void disarm(wr_scn_run *run)
 static weir_result close_in_order(wr_scn_run *run)
 {
     disarm(run);
+    wr_scn_graphs_release(run);
     wr_scn_buffers_release(run);
     for (size_t i = 0; i < run->stream_capacity; i++) {
         weir_result result = weir_stream_close(run->streams[i].stream);

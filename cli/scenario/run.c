@@ -122,6 +122,7 @@ void wr_scn_run_finish(wr_scn_run *run)
     wr_scn_names_finish(&run->mark_names);
     wr_scn_names_finish(&run->stream_names);
     wr_scn_names_finish(&run->buffer_names);
+    wr_scn_names_finish(&run->graph_names);
     for (size_t i = 0; i < run->mark_capacity; i++) {
         wr_scn_snapshot_finish(&run->marks[i]);
     }
@@ -129,6 +130,8 @@ void wr_scn_run_finish(wr_scn_run *run)
     free(run->marks);
     free(run->streams);
     free(run->buffers);
+    free(run->graphs);
+    free(run->captures);
     free(run->held);
     free(run->states);
     *run = (wr_scn_run){0};

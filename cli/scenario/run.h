@@ -70,17 +70,22 @@ typedef struct wr_scn_run {
     wr_scn_stream default_stream;
 
     /* names, and beside each an array by the name's number */
-    wr_scn_names variable_names, mark_names, stream_names, buffer_names;
+    wr_scn_names variable_names, mark_names, stream_names, buffer_names, graph_names;
     wr_scn_value *variables;
     wr_scn_snapshot *marks;
     wr_scn_stream *streams;
     wr_scn_buffer *buffers;
+    weir_graph **graphs; /* NULL: destroyed */
     size_t variable_capacity, mark_capacity, stream_capacity, buffer_capacity;
+    size_t graph_capacity;
 
     /* held buffers by address, and their requested bytes */
     size_t *held; /* numbers of buffers */
     size_t held_count, held_capacity;
     uint64_t held_bytes;
+
+    size_t *captures; /* numbers of the streams that are capturing, the latest last */
+    size_t capture_count, capture_capacity;
 
     wr_scn_state *states;  /* by statement */
     uint64_t iterations;   /* of all loops */
@@ -170,6 +175,8 @@ bool wr_scn_run_action(wr_scn_run *run, const wr_scn_statement *statement); /* a
 bool wr_scn_run_check(wr_scn_run *run, const wr_scn_statement *statement);  /* expect.c */
 bool wr_scn_run_capture(wr_scn_run *run,
                         const wr_scn_statement *statement);      /* capture.c */
+/* At the end: aborts captures, destroys graphs. */
+void wr_scn_graphs_release(wr_scn_run *run);
 bool wr_scn_run_fork(wr_scn_run *run, size_t fork, size_t exit); /* fork.c */
 
 /* What must be true after every statement (invariant.c). */

@@ -23,7 +23,8 @@ typedef struct weir_buffer {
 typedef struct weir_buffer_desc {
     size_t size;
     const char *tag; /* who asks; at most 31 bytes are kept; NULL: the thread's tag */
-    uint64_t alignment_bytes; /* a power of two; 0: the device's */
+    uint64_t alignment_bytes; /* a power of two up to 2 MiB; 0: the device's. The address
+                                 may lie inside the extent, as in persistent pools */
     bool persistent;          /* a page of its own size, reused only by equal sizes */
 } weir_buffer_desc;
 
@@ -40,7 +41,8 @@ WEIR_API weir_result weir_buffer_retain(weir_buffer buffer);
 
 /* One reference less; the last one gives the bytes back. Never blocks, never fails for
  * memory. On its own stream the room is reusable at once, for others once the queued work
- * has passed. STALE if the buffer is gone already. Any thread. */
+ * has passed. STALE if the buffer is gone already; in checked mode INVALID, though it is
+ * released, if something was written behind its bytes. Any thread. */
 WEIR_API weir_result weir_buffer_release(weir_buffer buffer);
 
 /* Call before the first launch on `stream` that touches the buffer, if that is not the
@@ -53,7 +55,7 @@ WEIR_API weir_result weir_buffer_use(weir_buffer buffer, weir_stream *stream);
 WEIR_API uint64_t weir_buffer_address(weir_buffer buffer);
 /* The requested bytes, 0 if stale. */
 WEIR_API uint64_t weir_buffer_bytes(weir_buffer buffer);
-/* The bytes it really takes, padding included; 0 if stale. */
+/* The bytes it really takes, padding included, before its address too; 0 if stale. */
 WEIR_API uint64_t weir_buffer_extent(weir_buffer buffer);
 /* The references held, 0 if stale. */
 WEIR_API uint32_t weir_buffer_references(weir_buffer buffer);
@@ -70,7 +72,8 @@ WEIR_API weir_result weir_buffer_read(weir_buffer buffer, uint64_t offset_bytes,
 /* ---- tags: who asked ---- */
 
 /* Buffers that this thread creates carry `tag` until the matching pop; scopes nest, to a
- * depth of 16. The text is copied. A tag in weir_buffer_desc goes before it. */
+ * depth of 16. The text is copied. A tag in weir_buffer_desc goes before it. A device
+ * tells 254 tags apart; buffers with any further one count as "other". */
 WEIR_API weir_result weir_tag_push(const char *tag);
 WEIR_API weir_result weir_tag_pop(void);
 
@@ -133,6 +136,8 @@ typedef struct weir_tag_usage {
     uint64_t in_use_bytes;
     uint64_t peak_in_use_bytes;
     uint64_t live_count;
+    uint64_t padding_bytes; /* the rest of its slices; 0 for the untagged */
+    uint64_t limit_bytes;   /* 0: none */
 } weir_tag_usage;
 WEIR_API weir_result weir_device_tag_usage(weir_device *device, const char *tag,
                                            weir_tag_usage *usage);

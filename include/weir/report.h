@@ -9,14 +9,6 @@
 extern "C" {
 #endif
 
-typedef enum weir_pool_kind {
-    WEIR_POOL_KIND_ARENA = 0,
-    WEIR_POOL_KIND_SLICED = 1,
-    WEIR_POOL_KIND_EXCLUSIVE = 2,
-    WEIR_POOL_KIND_PERSISTENT = 3,
-    WEIR_POOL_KIND_ADAPTIVE = 4,
-} weir_pool_kind;
-
 /* One pool of the preset, summed over all streams and the bank. */
 typedef struct weir_pool_report {
     weir_pool_kind kind;
@@ -27,6 +19,8 @@ typedef struct weir_pool_report {
     uint64_t granule_bytes;   /* 0: pages whole */
     uint64_t pages;           /* pages, or committed granules */
     uint64_t pages_peak;
+    uint64_t limit_bytes;         /* most reserved_bytes allowed; 0: no limit */
+    uint64_t spills;              /* requests that another pool served because of it */
     uint64_t largest_alloc_bytes; /* the largest request served */
     uint64_t live_count;
     uint64_t in_use_bytes;
@@ -51,6 +45,12 @@ typedef struct weir_pinning {
     uint64_t pinned_bytes;
 } weir_pinning;
 
+/* A stream whose work is being recorded into a graph. */
+typedef struct weir_capturing {
+    char stream[32]; /* "" if none is */
+    uint64_t for_ms; /* since it began */
+} weir_capturing;
+
 /* Everything about a device at one moment. */
 typedef struct weir_device_report {
     size_t size;
@@ -64,11 +64,12 @@ typedef struct weir_device_report {
     uint64_t capacity_bytes;
     uint64_t largest_hole_bytes; /* the largest free run that needs no driver call */
     size_t pool_count;
-    weir_pool_report pools[16];
+    weir_pool_report pools[32];
     /* The largest of each, largest first; unused entries are zero. */
     weir_tag_usage holders[8]; /* live buffers by tag; "" is untagged */
     weir_waiting waiting[8];   /* whom deferred bytes wait for */
     weir_pinning pinning[8];   /* who pins what */
+    weir_capturing capturing;  /* who captures longest; until its end nothing goes back */
 } weir_device_report;
 
 /* Walks and asks the system: milliseconds, not nanoseconds. Any thread. */
@@ -78,6 +79,67 @@ WEIR_API weir_result weir_device_memory_report(weir_device *device,
 /* The same, written: tables for people, or one JSON object. */
 WEIR_API weir_result weir_device_write_report(weir_device *device, weir_format format,
                                               weir_write_fn write, void *context);
+
+/* ---- allocations that failed for memory ---- */
+
+/* What decided that an allocation failed. */
+typedef enum weir_limit_kind {
+    WEIR_LIMIT_KIND_NONE = 0, /* no limit: the device is full */
+    WEIR_LIMIT_KIND_DEVICE = 1,
+    WEIR_LIMIT_KIND_POOL = 2,
+    WEIR_LIMIT_KIND_TAG = 3,
+} weir_limit_kind;
+
+/* What one stream had. */
+typedef struct weir_stream_total {
+    char name[32]; /* of the stream; "" in unused entries */
+    uint64_t in_use_bytes;
+    uint64_t padding_bytes;
+    uint64_t deferred_bytes;
+    uint64_t releasable_bytes;
+    uint64_t pinned_bytes;
+    uint64_t reserved_bytes;
+} weir_stream_total;
+
+/* An allocation that failed with OUT_OF_MEMORY or LIMIT, and the device at that moment,
+ * after all there was had been tried. */
+typedef struct weir_shortage {
+    size_t size;
+    weir_result result; /* OUT_OF_MEMORY or LIMIT */
+    uint64_t request_bytes;
+    uint64_t alignment_bytes; /* asked for; 0: the device's */
+    char tag[32];             /* of the request, "" if it had none */
+    char stream[32];
+    char capturing[32]; /* a stream that was capturing, so that little could be done... */
+    uint64_t capturing_ms; /* ...for so long */
+    weir_limit_kind limit_kind;
+    char limit_name[32];    /* the limited pool or tag */
+    uint64_t limit_bytes;   /* 0: none decided */
+    uint64_t limited_bytes; /* what counted against it */
+    uint64_t missing_bytes; /* at least so much would have to go for the request to fit;
+                               0: by all counts it fits, and the driver refused */
+    uint64_t capacity_bytes;
+    uint64_t in_use_bytes;
+    uint64_t padding_bytes;
+    uint64_t deferred_bytes;
+    uint64_t releasable_bytes;
+    uint64_t pinned_bytes;
+    uint64_t reserved_bytes;
+    uint64_t largest_hole_bytes; /* the largest free run that needs no driver call */
+    /* The largest of each, largest first; unused entries are zero. */
+    weir_stream_total streams[8]; /* by reserved */
+    weir_tag_usage tags[8];       /* live buffers by tag; "" is untagged */
+} weir_shortage;
+
+/* The last allocation of the calling thread that failed so. `shortage->size` is 0 or
+ * sizeof(weir_shortage). NOT_FOUND if none has. */
+WEIR_API weir_result weir_last_shortage(weir_shortage *shortage);
+
+/* A shortage in a sentence, which is the error text of the allocation too, or as one JSON
+ * object whose keys are the fields. */
+WEIR_API weir_result weir_shortage_write(const weir_shortage *shortage,
+                                         weir_format format, weir_write_fn write,
+                                         void *context);
 
 /* The seven places where bytes can be. */
 #define WEIR_EXPLAIN_LINES 7

@@ -12,5 +12,6 @@
 #include <weir/report.h>
 #include <weir/sim.h>
 #include <weir/stream.h>
+#include <weir/window.h>
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Assertions in levels: WEIR_CHECK 0 none, 1 cheap, 2 across structures, 3 whole walks at
- * entry and exit of every mutator. A failed one ends the process: they exist in test
- * builds only. */
+/* Assertions in levels: WEIR_CHECK 0 none, 1 cheap ones, 3 walks of everything a manager
+ * has at every WR_WALK_STEP-th time its lock is taken. A failed one ends the process:
+ * they exist in test builds only. */
 #ifndef WR_BASE_CHECK_H
 #define WR_BASE_CHECK_H
 
@@ -18,10 +18,6 @@ void wr_check_failed(const char *condition, const char *file, int line)
 #define WR_ASSERT(condition) ((void)sizeof(condition))
 #endif
 
-#if WEIR_CHECK >= 2
-#define WR_ASSERT2(condition) WR_ASSERT(condition)
-#else
-#define WR_ASSERT2(condition) ((void)sizeof(condition))
-#endif
+#define WR_WALK_STEP 1024u
 
 #endif

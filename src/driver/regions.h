@@ -25,6 +25,7 @@ typedef struct wr_region {
     struct wr_region *right;  /* higher addresses */
     bool is_range;            /* else a page */
     uint64_t committed_count; /* granules with memory */
+    void *data;               /* the driver's own; NULL at first */
     uint64_t granules[];      /* a bit per granule, ranges only */
 } wr_region;
 

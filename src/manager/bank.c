@@ -4,6 +4,7 @@
 
 #include "harvest.h"
 #include "preset.h"
+#include "tags.h"
 
 #include "base/memory.h"
 #include "base/result.h"
@@ -23,7 +24,7 @@ void wr_bank_unlock(wr_bank *bank)
     wr_lock_leave(&bank->lock);
 }
 
-static void close_class(wr_bank *bank, wr_class *class)
+static void close_class(const wr_bank *bank, wr_class *class)
 {
     if (class->range != NULL) {
         bank->table->range_free(bank->driver, class->range->address, class->range->bytes);
@@ -37,12 +38,14 @@ static void close_class(wr_bank *bank, wr_class *class)
 
 static bool open_class(wr_bank *bank, wr_class *class, uint32_t number)
 {
-    class->bank = (wr_pool){.layout = &class->layout,
-                            .index = &wr_index_none,
-                            .moment = &bank->moment,
-                            .cache = &bank->cache,
-                            .number = number,
-                            .granule_bytes = bank->granule_bytes};
+    class->bank =
+        (wr_pool){.layout = &class->layout,
+                  .index = &wr_index_none,
+                  .moment = &bank->moment,
+                  .cache = &bank->cache,
+                  .number = number,
+                  .granule_bytes = class->layout.granular ? bank->granule_bytes : 0};
+    atomic_init(&class->cap_bytes, class->layout.cap_bytes);
     wr_index *index = wr_host_alloc(sizeof *index);
     if (index == NULL) {
         return false;
@@ -52,22 +55,36 @@ static bool open_class(wr_bank *bank, wr_class *class, uint32_t number)
     return !class->layout.granular || class->bare != NULL;
 }
 
-weir_result wr_bank_init(wr_bank *bank, const char *preset)
+weir_result wr_classes_open(wr_bank *bank, const wr_layouts *layouts, wr_class *classes)
+{
+    for (uint32_t i = 0; i < layouts->count; i++) {
+        classes[i].layout = layouts->at[i];
+        if (!open_class(bank, &classes[i], i)) {
+            wr_classes_close(bank, classes, i + 1);
+            return wr_error(WEIR_OUT_OF_HOST_MEMORY,
+                            "no host memory for the device's pools");
+        }
+    }
+    wr_barrier_init(&bank->barrier);
+    return WEIR_OK;
+}
+
+void wr_classes_close(const wr_bank *bank, wr_class *classes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        close_class(bank, &classes[i]);
+    }
+}
+
+weir_result wr_bank_init(wr_bank *bank, const wr_layouts *layouts)
 {
     if (!wr_slab_open()) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host addresses for slice records");
     }
     bank->moment = (wr_moment){.mark = 0, .settled_below = UINT64_MAX};
-    WR_TRY(wr_preset_fill(bank, preset));
-    for (uint32_t i = 0; i < bank->class_count; i++) {
-        if (!open_class(bank, &bank->classes[i], i)) {
-            for (uint32_t j = 0; j <= i; j++) {
-                close_class(bank, &bank->classes[j]);
-            }
-            return wr_error(WEIR_OUT_OF_HOST_MEMORY,
-                            "no host memory for the device's pools");
-        }
-    }
+    wr_tags_open(bank);
+    WR_TRY(wr_classes_open(bank, layouts, bank->classes));
+    bank->class_count = layouts->count;
     return WEIR_OK;
 }
 
@@ -78,10 +95,10 @@ void wr_bank_finish(wr_bank *bank)
     wr_loot loot = {0};
     wr_harvest_take(bank, NULL, &all, &loot);
     wr_loot_give_back(bank, &loot);
-    for (uint32_t i = 0; i < bank->class_count; i++) {
-        close_class(bank, &bank->classes[i]);
-    }
+    wr_classes_close(bank, bank->classes, bank->class_count);
     wr_slab_trim(&bank->cache, 0);
+    wr_host_free(bank->graphs);
+    wr_barrier_finish(&bank->barrier);
     wr_host_free(bank->roster);
     bank->roster = NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cleanup.h"
 
+#include "capture.h"
 #include "guard.h"
 #include "harvest.h"
 #include "waits.h"
@@ -10,46 +11,48 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Waits for all that a manager's released memory waits for. */
-static void wait_all(wr_manager *manager)
+/* Waits for the oldest fence that a manager's released memory waits for; false if there
+ * is none. */
+static bool wait_oldest(wr_manager *manager)
 {
     wr_bank *bank = manager->bank;
-    for (bool passed = true; passed;) {
-        weir_driver_fence fence = 0;
-        wr_manager_lock(manager);
-        wr_waits_close_batch(manager);
-        wr_waits_poll(manager);
-        wr_waits_settle(manager, false);
-        wr_slice_id wait = wr_waits_oldest(manager, false, &fence);
-        wr_manager_unlock(manager);
-        if (fence == 0) {
-            return;
-        }
-        WR_COUNT(bank->events.fence_waits);
-        weir_result result = bank->table->fence_wait(bank->driver, fence);
-        passed = result == WEIR_OK || result == WEIR_DEVICE_LOST;
-        wr_manager_lock(manager);
-        if (wait != 0) {
-            wr_waits_drop(manager, wait, passed);
-        }
-        wr_manager_unlock(manager);
+    weir_driver_fence fence = 0;
+    wr_manager_lock(manager);
+    wr_waits_close_batch(manager);
+    wr_waits_poll(manager);
+    wr_waits_settle(manager, false);
+    wr_slice_id wait = wr_waits_oldest(manager, false, &fence);
+    wr_manager_unlock(manager);
+    if (fence == 0) {
+        return false;
+    }
+    WR_COUNT(bank->events.fence_waits);
+    weir_result result = bank->table->fence_wait(bank->driver, fence);
+    bool passed = result == WEIR_OK || result == WEIR_DEVICE_LOST;
+    wr_manager_lock(manager);
+    if (wait != 0) {
+        wr_waits_drop(manager, wait, passed);
+    }
+    wr_manager_unlock(manager);
+    return passed;
+}
+
+/* Waits for all of them, unless a capture begins meanwhile. */
+static void wait_all(wr_manager *manager)
+{
+    wr_barrier *barrier = &manager->bank->barrier;
+    for (bool waited = true; waited && wr_barrier_enter(barrier);) {
+        waited = wait_oldest(manager);
+        wr_barrier_leave(barrier);
     }
 }
 
-static weir_result refuse_capturing(wr_bank *bank)
+static void wait_guards(wr_bank *bank)
 {
-    weir_result result = WEIR_OK;
-    wr_lock_take(&bank->roster_lock);
-    for (uint32_t i = 0; i < bank->roster_count; i++) {
-        if (bank->roster[i] != NULL && bank->roster[i]->capturing) {
-            result =
-                wr_error(WEIR_BUSY,
-                         "cleanup: stream \"%s\" is capturing; end or abort it first",
-                         bank->roster[i]->name);
-        }
+    for (bool waited = true; waited && wr_barrier_enter(&bank->barrier);) {
+        waited = wr_guard_wait(bank);
+        wr_barrier_leave(&bank->barrier);
     }
-    wr_lock_leave(&bank->roster_lock);
-    return result;
 }
 
 static uint64_t floor_of(const wr_bank *bank, const weir_cleanup_desc *desc)
@@ -73,12 +76,13 @@ static uint64_t allowance(wr_bank *bank, const weir_cleanup_desc *desc)
 static void name_deferred(wr_bank *bank, weir_cleanup_outcome *outcome)
 {
     enum { SLOTS = 256 };
-    uint64_t bytes[SLOTS] = {0};
+    uint64_t bytes[SLOTS] = {0}, graphs[SLOTS] = {0};
     uint32_t slot = 0;
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager);
         wr_waits_count(manager, bytes, SLOTS);
+        wr_graph_count(manager, graphs, SLOTS);
         wr_manager_unlock(manager);
         wr_manager_unpin(manager);
     }
@@ -92,6 +96,13 @@ static void name_deferred(wr_bank *bank, weir_cleanup_outcome *outcome)
         }
     }
     wr_lock_leave(&bank->roster_lock);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        if (graphs[i] > most) {
+            most = graphs[i];
+            wr_graph_title(bank, i, outcome->deferred_stream,
+                           sizeof outcome->deferred_stream);
+        }
+    }
 }
 
 static void fill_outcome(wr_bank *bank, weir_cleanup_outcome *outcome)
@@ -140,12 +151,12 @@ static void add_withheld(weir_cleanup_outcome *outcome, const wr_loot *loot)
 static void wait_for_driver(wr_bank *bank)
 {
     uint64_t before = wr_bank_pending(bank);
-    while (before > 0 && bank->table->progress != NULL &&
-           bank->table->progress(bank->driver, true) == WEIR_OK) {
+    bool helped = bank->table->progress != NULL;
+    while (before > 0 && helped && wr_barrier_enter(&bank->barrier)) {
+        weir_result result = bank->table->progress(bank->driver, true);
+        wr_barrier_leave(&bank->barrier);
         uint64_t now = wr_bank_pending(bank);
-        if (now >= before) {
-            return;
-        }
+        helped = result == WEIR_OK && now < before;
         before = now;
     }
 }
@@ -153,7 +164,7 @@ static void wait_for_driver(wr_bank *bank)
 weir_result wr_cleanup_run(wr_bank *bank, const weir_cleanup_desc *desc,
                            weir_cleanup_outcome *outcome)
 {
-    WR_TRY(refuse_capturing(bank));
+    WR_TRY(wr_capture_refuse(bank, "cleanup"));
     uint32_t slot = 0;
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
@@ -163,7 +174,8 @@ weir_result wr_cleanup_run(wr_bank *bank, const weir_cleanup_desc *desc,
         wr_cleanup_retire(manager);
         wr_manager_unpin(manager);
     }
-    while (desc->wait && !bank->options.trust_uses && wr_guard_wait(bank)) {
+    if (desc->wait && !bank->options.trust_uses) {
+        wait_guards(bank);
     }
     wr_harvest want = {.at_most_bytes = allowance(bank, desc)};
     wr_loot loot = {0};
@@ -190,9 +202,64 @@ void wr_cleanup_periodic(wr_manager *manager)
     for (uint32_t i = 0; i < bank->class_count; i++) {
         any |= manager->pools[i].outdated != NULL;
     }
-    if (any && !manager->capturing) {
+    if (any && !wr_barrier_is_up(&bank->barrier)) {
         wr_waits_settle(manager, false);
         wr_harvest_take(bank, manager, &want, &loot);
+    }
+    wr_manager_unlock(manager);
+    atomic_fetch_add_explicit(&bank->events.periodic_bytes,
+                              wr_loot_give_back(bank, &loot), memory_order_relaxed);
+    wr_cleanup_worn(manager);
+}
+
+/* ---- exclusive pools ---- */
+
+static uint64_t count_requests(const wr_manager *manager)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        count += WR_OWN(manager->pools[i].books.entered);
+    }
+    return count;
+}
+
+static bool is_due(const wr_pool *pool, uint64_t requests)
+{
+    uint64_t period = pool->layout->idle_count;
+    return period != 0 && requests - pool->checked_count >= (period + 4) / WR_PAGE_WORN;
+}
+
+static bool any_is_due(const wr_manager *manager, uint64_t requests)
+{
+    bool due = false;
+    for (uint32_t i = 0; i < manager->bank->class_count && !due; i++) {
+        due = is_due(&manager->pools[i], requests);
+    }
+    return due && !manager->capturing;
+}
+
+/* Under the lock. */
+static void check_pools(wr_manager *manager, uint64_t requests, wr_loot *loot)
+{
+    wr_waits_settle(manager, false);
+    for (uint32_t i = 0; i < manager->bank->class_count; i++) {
+        if (is_due(&manager->pools[i], requests)) {
+            wr_harvest want = {
+                .at_most_bytes = UINT64_MAX, .only_class = i + 1, .worn = true};
+            wr_harvest_take(manager->bank, manager, &want, loot);
+            manager->pools[i].checked_count = requests;
+        }
+    }
+}
+
+void wr_cleanup_worn(wr_manager *manager)
+{
+    wr_bank *bank = manager->bank;
+    wr_loot loot = {0};
+    wr_manager_lock(manager);
+    uint64_t requests = count_requests(manager);
+    if (any_is_due(manager, requests)) {
+        check_pools(manager, requests, &loot);
     }
     wr_manager_unlock(manager);
     atomic_fetch_add_explicit(&bank->events.periodic_bytes,
@@ -228,6 +295,7 @@ bool wr_cleanup_retire(wr_manager *manager)
         wr_waits_settle(manager, false);
         hand_over(manager);
         gone = wr_waits_is_quiet(manager) && wr_manager_live(manager) == 0 &&
+               manager->recorded == 0 &&
                has_passed(manager->bank, manager->closing_fence);
     }
     wr_manager_unlock(manager);

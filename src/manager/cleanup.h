@@ -6,12 +6,17 @@
 #include "manager.h"
 
 /* Explicit cleanup; fills all of the outcome but who pins. BUSY while a stream is
- * capturing. */
+ * capturing; when one begins meanwhile, what is left to give back stays. */
 weir_result wr_cleanup_run(wr_bank *bank, const weir_cleanup_desc *desc,
                            weir_cleanup_outcome *outcome);
 
 /* Periodic: on the allocation path, what no longer serves anyone. */
 void wr_cleanup_periodic(wr_manager *manager);
+
+/* Exclusive pools, whose time is counted in requests of the stream: five checks to a
+ * period, each of which wears pages that nobody holds, and each request for a page mends
+ * it. Worn pages go back. With no lock held. */
+void wr_cleanup_worn(wr_manager *manager);
 
 /* The coarse clock of the device, from a reading of the driver's or the host's. */
 uint64_t wr_idle_now_ms(const wr_bank *bank);

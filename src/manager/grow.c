@@ -5,6 +5,7 @@
 
 #include "guard.h"
 #include "harvest.h"
+#include "probe.h"
 #include "range.h"
 #include "waits.h"
 
@@ -254,32 +255,28 @@ static uint64_t plan_page(wr_pool *pool, uint64_t run_bytes)
 
 /* Adaptive: pages of the old size serve no new requests once there is one of a new size.
  */
-static void outdate_pages(wr_pool *pool, uint64_t page_bytes)
+static void outdate_pages(wr_pool *pool, wr_page *pages, uint64_t page_bytes)
 {
-    wr_slice *slice = wr_index_find_after(pool->index, 0, 0);
-    while (slice != NULL) {
-        wr_page *page = wr_page_get(slice->page);
-        uint64_t extent = slice->extent_bytes, address = slice->address;
-        if (page->bytes != page_bytes) {
+    for (wr_page *page = pages; page != NULL; page = page->next) {
+        if (page->granules[0].owner == pool && page->bytes != page_bytes &&
+            !page->outdated) {
             wr_pool_outdate(pool, page);
         }
-        slice = wr_index_find_after(pool->index, extent, address + 1);
     }
 }
 
 /* Under the locks: a new page becomes one free slice of the pool. */
-static void enter_page(wr_manager *manager, wr_pool *pool, wr_page *page)
+static void enter_page(wr_manager *manager, wr_pool *pool, wr_page *page, wr_slice *slice)
 {
     wr_bank *bank = manager->bank;
     wr_class *class = &bank->classes[pool->number];
-    wr_slice *slice = wr_slab_pop(&manager->cache);
     slice->address = page->address;
     slice->extent_bytes = page->bytes;
     slice->page = page->id;
     page->single_mark = WR_OWN(bank->tick) & WR_TICK_MASK;
     if (pool->layout->kind == WEIR_POOL_KIND_ADAPTIVE &&
         pool->demand_bytes != page->bytes) {
-        outdate_pages(pool, page->bytes);
+        outdate_pages(pool, class->whole_pages, page->bytes);
         pool->demand_bytes = page->bytes;
     }
     page->next = class->whole_pages;
@@ -311,10 +308,45 @@ static void make_room(wr_manager *manager, const wr_pool *pool, uint64_t page_by
                               memory_order_relaxed);
 }
 
+/* Counts bytes that are about to be asked for, in the class and the bank. */
+static weir_result promise(wr_bank *bank, wr_class *class, uint64_t bytes, bool *full)
+{
+    WR_TRY(wr_class_promise(bank, class, bytes, full));
+    weir_result result = wr_bank_promise(bank, bytes);
+    if (result != WEIR_OK) {
+        wr_lock_take(&bank->lock);
+        class->promised -= bytes;
+        wr_lock_leave(&bank->lock);
+    }
+    return result;
+}
+
+/* A page of the driver, and the record of its slice. The books come first, so that
+ * nothing has to be given back. */
+static weir_result take_page(wr_bank *bank, uint64_t page_bytes, wr_page **page_out,
+                             wr_slab_cache *spares)
+{
+    wr_page *page =
+        wr_slab_fill(spares, 1) ? wr_page_create(0, page_bytes, 0, NULL) : NULL;
+    if (page == NULL) {
+        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
+    }
+    WR_COUNT(bank->events.page_allocs);
+    weir_result result =
+        bank->table->page_alloc(bank->driver, page_bytes, &page->address);
+    if (result != WEIR_OK) {
+        wr_page_destroy(page);
+        return result;
+    }
+    *page_out = page;
+    return WEIR_OK;
+}
+
 static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
-                             bool tidy)
+                             bool tidy, bool *full)
 {
     wr_bank *bank = manager->bank;
+    wr_class *class = &bank->classes[pool->number];
     wr_manager_lock(manager);
     bool prepared = wr_grow_prepare(manager, pool);
     uint64_t page_bytes = prepared ? plan_page(pool, run_bytes) : 0;
@@ -325,41 +357,30 @@ static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_by
     if (tidy) {
         make_room(manager, pool, page_bytes);
     }
-    WR_TRY(wr_bank_promise(bank, page_bytes));
-    uint64_t address = 0;
-    WR_COUNT(bank->events.page_allocs);
-    weir_result result = bank->table->page_alloc(bank->driver, page_bytes, &address);
+    WR_TRY(promise(bank, class, page_bytes, full));
+    wr_slab_cache spares = {0};
     wr_page *page = NULL;
-    if (result == WEIR_OK) {
-        page = wr_page_create(address, page_bytes, 0, NULL);
-        if (page == NULL) {
-            bank->table->page_free(bank->driver, address, page_bytes);
-            result =
-                wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
-        }
-    }
+    weir_result result = take_page(bank, page_bytes, &page, &spares);
     wr_manager_lock(manager);
-    prepared = result == WEIR_OK && wr_grow_prepare(manager, pool);
     wr_sequence_begin(&manager->sequence);
     wr_bank_lock(bank);
     bank->promised -= page_bytes;
-    if (prepared) {
-        enter_page(manager, pool, page);
+    class->promised -= page_bytes;
+    if (result == WEIR_OK) {
+        enter_page(manager, pool, page, wr_slab_pop(&spares));
     }
     wr_bank_unlock(bank);
     wr_sequence_end(&manager->sequence);
     wr_manager_unlock(manager);
-    if (result == WEIR_OK && !prepared) {
-        wr_page_destroy(page);
-        bank->table->page_free(bank->driver, address, page_bytes);
-        result = wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a page's books");
-    }
+    wr_slab_trim(&spares, 0);
     return result;
 }
 
 weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
-                                bool tidy)
+                                bool tidy, bool *full)
 {
-    return pool->layout->granular ? wr_range_grow(manager, pool, run_bytes)
-                                  : grow_page(manager, pool, run_bytes, tidy);
+    *full = false;
+    wr_probe_driver(manager->bank);
+    return pool->layout->granular ? wr_range_grow(manager, pool, run_bytes, full)
+                                  : grow_page(manager, pool, run_bytes, tidy, full);
 }

@@ -26,9 +26,10 @@ bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 
 /* Memory at new addresses: unheld granules moved from elsewhere, then new ones of the
  * driver; or a page (`tidy`: pages that nobody asks for any more go back first).
- * OUT_OF_MEMORY, LIMIT: as before, but that unheld memory may be in the bank now. */
+ * OUT_OF_MEMORY, LIMIT: as before, but that unheld memory may be in the bank now; `*full`
+ * says whether it was the pool's own cap. */
 weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
-                                bool tidy);
+                                bool tidy, bool *full);
 
 /* Under the lock: the pool's indexes and spare records are there; false: no host memory.
  */

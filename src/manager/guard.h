@@ -4,9 +4,9 @@
  * worst, not an illegal address. (Option trust_uses skips this.)
  *
  * Order is told by a device-wide count of events. An owner's settled memory was released
- * before its settled_event (an epoch's before its epoch_event); a stream that was idle, or passed a fence recorded, at event
- * e cannot touch anything released before e. Guard of all fields: bank->roster_lock. No
- * waiting call is made under it. */
+ * before its settled_event (an epoch's before its epoch_event); a stream that was idle,
+ * or passed a fence recorded, at event e cannot touch anything released before e. Guard
+ * of all fields: bank->roster_lock. No waiting call is made under it. */
 #ifndef WR_MANAGER_GUARD_H
 #define WR_MANAGER_GUARD_H
 
@@ -15,12 +15,14 @@
 /* A new event, later than all before. Any lock or none. */
 uint64_t wr_guard_event(wr_bank *bank);
 
-/* The event that all streams but `owner` (NULL: all) have passed; records fences on those that
- * have not passed `event` yet, so that they will. `blocker` gets the name of one of them. */
+/* The event that all streams but `owner` (NULL: all) have passed; records fences on those
+ * that have not passed `event` yet, so that they will. `blocker` gets the name of one of
+ * them. */
 uint64_t wr_guard_floor(wr_bank *bank, const wr_manager *owner, uint64_t event,
                         char blocker[WR_NAME_BYTES]);
 
-/* Under bank->lock: what the bank takes over from now on was released before a new event. */
+/* Under bank->lock: what the bank takes over from now on was released before a new event.
+ */
 void wr_guard_stamp_bank(wr_bank *bank);
 
 /* A stream's own fence of that event has passed. Under its lock or none. */

@@ -3,6 +3,7 @@
 #include "harvest.h"
 
 #include "guard.h"
+#include "probe.h"
 #include "waits.h"
 
 #include "base/memory.h"
@@ -38,7 +39,7 @@ static wr_pool *pool_of(const gather *g, uint32_t number)
 
 static bool wants_pool(const gather *g, const wr_layout *layout)
 {
-    if (g->want->idle_pages_age != 0) {
+    if (g->want->worn) {
         return layout->kind == WEIR_POOL_KIND_EXCLUSIVE;
     }
     return layout->granular ? !g->want->pages_only && !g->want->outdated_only
@@ -66,6 +67,9 @@ static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
     }
     if (g->want->passed_over && !page->passed_over) {
         page->passed_over = true;
+        return;
+    }
+    if (g->want->worn && page->wear < WR_PAGE_WORN && ++page->wear < WR_PAGE_WORN) {
         return;
     }
     uint64_t now = WR_GET(g->bank->tick);
@@ -133,14 +137,12 @@ static void gather_pool(gather *g, uint32_t number)
 
 static void gather_all(gather *g)
 {
-    uint64_t min_age =
-        g->want->idle_pages_age != 0 ? g->want->idle_pages_age : g->want->min_age;
     for (uint32_t i = 0; i < g->bank->class_count; i++) {
         wr_pool *pool = pool_of(g, i);
         if (pool->kept != NULL && !g->counting && !g->want->outdated_only &&
-            g->want->idle_pages_age == 0) {
+            !g->want->worn) {
             wr_sequence_begin(&g->manager->sequence);
-            wr_pool_flush_kept(pool, WR_GET(g->bank->tick), min_age);
+            wr_pool_flush_kept(pool, WR_GET(g->bank->tick), g->want->min_age);
             wr_sequence_end(&g->manager->sequence);
         }
         gather_pool(g, i);
@@ -164,11 +166,59 @@ static int by_address(const void *a, const void *b)
     return x->begin > y->begin ? -1 : x->begin < y->begin;
 }
 
+static void swap(stretch *a, stretch *b)
+{
+    stretch c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* Moves what comes before the middle element to the front; returns how many and their
+ * bytes. The middle element comes right behind them. */
+static size_t partition(stretch *at, size_t count, uint64_t *bytes)
+{
+    size_t front = 0;
+    *bytes = 0;
+    swap(&at[count / 2], &at[count - 1]);
+    for (size_t i = 0; i + 1 < count; i++) {
+        if (by_age(&at[i], &at[count - 1]) < 0) {
+            *bytes += at[i].end - at[i].begin;
+            swap(&at[i], &at[front++]);
+        }
+    }
+    swap(&at[front], &at[count - 1]);
+    return front;
+}
+
+/* Brings the first stretches by age that hold `bytes` to the front (Hoare, "Find", 1961);
+ * a sort would order the many that stay, too. */
+static void select_first(stretch *at, size_t count, uint64_t bytes)
+{
+    while (count > 1) {
+        uint64_t front_bytes;
+        size_t front = partition(at, count, &front_bytes);
+        uint64_t with_middle = front_bytes + at[front].end - at[front].begin;
+        if (front_bytes >= bytes) {
+            count = front;
+        } else if (with_middle >= bytes) {
+            return;
+        } else {
+            bytes -= with_middle;
+            at += front + 1;
+            count -= front + 1;
+        }
+    }
+}
+
 /* Keeps as many stretches as at_most_bytes allows; the last one may be cut short. Whole
  * pages that do not fit are passed over. */
 static void limit_stretches(gather *g)
 {
-    qsort(g->at, g->count, sizeof *g->at, by_age);
+    if (g->bank->granule_bytes != 0) {
+        select_first(g->at, g->count, g->want->at_most_bytes);
+    } else {
+        qsort(g->at, g->count, sizeof *g->at, by_age);
+    }
     uint64_t left = g->want->at_most_bytes;
     size_t kept = 0;
     for (size_t i = 0; i < g->count && left > 0; i++) {
@@ -237,8 +287,8 @@ static void cut_all(gather *g, wr_loot *loot)
     }
 }
 
-/* Which marks may be taken: those that have passed and, if the memory is to be unmapped, those
- * that no stream of the device can still be at work on. */
+/* Which marks may be taken: those that have passed and, if the memory is to be unmapped,
+ * those that no stream of the device can still be at work on. */
 static uint64_t marks_below(const gather *g, wr_loot *loot)
 {
     const wr_manager *manager = g->manager;
@@ -246,8 +296,8 @@ static uint64_t marks_below(const gather *g, wr_loot *loot)
     if (g->want->keeps_mapping || g->bank->options.trust_uses) {
         return settled;
     }
-    uint64_t event = manager != NULL ? manager->settled_event
-                                     : g->bank->moment.mark >> WR_TICK_BITS;
+    uint64_t event =
+        manager != NULL ? manager->settled_event : g->bank->moment.mark >> WR_TICK_BITS;
     uint64_t floor = wr_guard_floor(g->bank, manager, event, loot->withheld_by);
     if (floor >= event) {
         return settled;
@@ -262,8 +312,9 @@ static uint64_t marks_below(const gather *g, wr_loot *loot)
          i++) {
         epoch--;
     }
-    return manager->epoch_event[epoch % WR_EPOCH_SLOTS] > floor ? 0
-                                                              : (epoch + 1) << WR_TICK_BITS;
+    return manager->epoch_event[epoch % WR_EPOCH_SLOTS] > floor
+               ? 0
+               : (epoch + 1) << WR_TICK_BITS;
 }
 
 void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
@@ -356,10 +407,12 @@ void wr_bank_make_bare(wr_bank *bank, wr_slice *slice)
             page->next->previous = page->previous;
         }
         wr_slab_push(&bank->cache, slice);
+        WR_SUB(class->reserved, page->bytes);
         wr_page_destroy(page);
         WR_SUB(class->pages, 1);
         return;
     }
+    WR_SUB(class->reserved, slice->extent_bytes);
     WR_SUB(class->pages, slice->extent_bytes / bank->granule_bytes);
     slice->state = WR_SLICE_STATE_BARE;
     wr_pool_merge(class->bare, &bank->cache, page, slice);
@@ -390,7 +443,14 @@ static weir_result give_back_slice(wr_bank *bank, const wr_slice *slice)
 uint64_t wr_loot_give_back(wr_bank *bank, wr_loot *loot)
 {
     uint64_t returned = 0;
+    if (loot->first == 0 || !wr_barrier_enter(&bank->barrier)) {
+        wr_loot_keep(bank, loot);
+        return 0;
+    }
     wr_slice_id id = loot->first;
+    if (id != 0) {
+        wr_probe_driver(bank);
+    }
     while (id != 0) {
         wr_slice *slice = wr_slice_get(id);
         uint64_t bytes = slice->extent_bytes;
@@ -407,6 +467,7 @@ uint64_t wr_loot_give_back(wr_bank *bank, wr_loot *loot)
         }
         wr_bank_unlock(bank);
     }
+    wr_barrier_leave(&bank->barrier);
     loot->first = 0;
     loot->bytes = 0;
     return returned;

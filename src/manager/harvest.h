@@ -18,7 +18,8 @@ typedef struct wr_harvest {
                          others are noted for the next time */
     bool outdated_only; /* pages that serve no new requests */
     bool keeps_mapping; /* it will stay mapped (lending), so that no guard is needed */
-    uint64_t idle_pages_age; /* nonzero: of exclusive pools only, at least so old */
+    bool worn; /* pages of exclusive pools that enough checks have found unheld; for the
+                  others this is one more check */
 } wr_harvest;
 
 /* Slices in transit, linked by held.link; the bank's transit counter holds their bytes.
@@ -44,7 +45,8 @@ void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *wan
 /* What could be taken by the same rules, without taking; under the same lock. */
 uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *want);
 
-/* Hands loot to the driver, with no lock held; what the driver refuses stays in the bank.
+/* Hands loot to the driver, with no lock held; what the driver refuses, and all of it
+ * while a stream is capturing, stays in the bank.
  * Returns the bytes that went. */
 uint64_t wr_loot_give_back(wr_bank *bank, wr_loot *loot);
 

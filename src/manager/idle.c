@@ -123,24 +123,13 @@ static void note_returned(wr_bank *bank, uint64_t bytes)
     wr_lock_leave(&bank->lock);
 }
 
-static bool anyone_captures(wr_bank *bank)
-{
-    bool capturing = false;
-    wr_lock_take(&bank->roster_lock);
-    for (uint32_t i = 0; i < bank->roster_count; i++) {
-        capturing |= bank->roster[i] != NULL && bank->roster[i]->capturing;
-    }
-    wr_lock_leave(&bank->roster_lock);
-    return capturing;
-}
-
 void wr_idle_run(wr_bank *bank, uint64_t now_ms)
 {
     wr_idle_set_tick(bank, now_ms);
     cool_down(bank);
     uint64_t period = period_ticks(bank);
     uint64_t idle = count_idle(bank, period);
-    if (bank->options.no_idle || anyone_captures(bank)) {
+    if (bank->options.no_idle || wr_barrier_is_up(&bank->barrier)) {
         return;
     }
     uint64_t hot = WR_GET(bank->hot_bytes), factor = WR_GET(bank->hot_factor);
@@ -154,10 +143,10 @@ void wr_idle_run(wr_bank *bank, uint64_t now_ms)
     note_returned(bank, returned);
 }
 
-static bool has_work(const wr_pool *pool)
+static uint64_t work_bytes(const wr_pool *pool)
 {
     const wr_books *books = &pool->books;
-    return WR_GET(books->limbo) + WR_GET(books->whole) > 0;
+    return WR_GET(books->limbo) + WR_GET(books->whole);
 }
 
 bool wr_idle_has_work(wr_bank *bank)
@@ -165,16 +154,18 @@ bool wr_idle_has_work(wr_bank *bank)
     bool work = WR_GET(bank->hot_factor) > 1;
     wr_bank_recount(bank);
     for (uint32_t i = 0; i < bank->class_count; i++) {
-        work |= has_work(&bank->classes[i].bank);
+        work |= work_bytes(&bank->classes[i].bank) > 0;
     }
     uint32_t slot = 0;
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager); /* what is being released right now is seen */
         wr_manager_recount(manager);
+        uint64_t bytes = 0;
         for (uint32_t i = 0; i < bank->class_count; i++) {
-            work |= has_work(&manager->pools[i]);
+            bytes += work_bytes(&manager->pools[i]);
         }
+        work |= bytes > manager->recorded_bytes; /* time does not free what graphs hold */
         wr_manager_unlock(manager);
         wr_manager_unpin(manager);
     }

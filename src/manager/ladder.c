@@ -5,9 +5,11 @@
 #include "grow.h"
 #include "guard.h"
 #include "harvest.h"
+#include "route.h"
 #include "shortage.h"
 #include "waits.h"
 
+#include "base/fork.h"
 #include "base/result.h"
 
 #include <stddef.h>
@@ -18,11 +20,14 @@ typedef struct ladder {
     wr_manager *manager;
     wr_bank *bank;
     wr_request request;
-    wr_pool *pool;
+    wr_pool *first; /* the pool for such requests */
+    wr_pool *pool;  /* it, or a later one while it is full */
     uint64_t run_bytes;
     wr_slice *slice;
+    bool full; /* the last refusal was the pool's own cap */
     bool stalled, retried, driven;
     uint32_t climbs;
+    uint64_t reclaimed; /* number of the last reclaim callback that was called */
 } ladder;
 
 /* Own memory: what others released, what has passed. False: no host memory. */
@@ -78,11 +83,8 @@ static bool wait_for(ladder *l, wr_manager *manager, bool groups)
 
 /* The rung of waiting: own slices that other streams use, then others', then this stream.
  */
-static bool wait_once(ladder *l)
+static bool wait_somewhere(ladder *l)
 {
-    if (l->bank->options.no_wait) {
-        return false;
-    }
     bool waited = wait_for(l, l->manager, true);
     uint32_t slot = 0;
     wr_manager *other;
@@ -90,12 +92,32 @@ static bool wait_once(ladder *l)
         waited = other != l->manager && wait_for(l, other, false);
         wr_manager_unpin(other);
     }
-    waited = waited || wait_for(l, l->manager, false) || wr_guard_wait(l->bank);
+    return waited || wait_for(l, l->manager, false) || wr_guard_wait(l->bank);
+}
+
+static bool wait_once(ladder *l)
+{
+    if (l->bank->options.no_wait || !wr_barrier_enter(&l->bank->barrier)) {
+        return false;
+    }
+    bool waited = wait_somewhere(l);
+    wr_barrier_leave(&l->bank->barrier);
     if (waited && !l->stalled) {
         l->stalled = true;
         WR_COUNT(l->bank->events.stalls);
     }
     return waited;
+}
+
+static bool give_back_of(ladder *l, const wr_harvest *want)
+{
+    wr_loot loot = {0};
+    wr_harvest_take_all(l->bank, l->manager, want, false, &loot);
+    uint64_t returned = wr_loot_give_back(l->bank, &loot);
+    atomic_fetch_add_explicit(&l->bank->events.pressure_bytes, returned,
+                              memory_order_relaxed);
+    l->driven = l->driven && returned == 0;
+    return returned > 0;
 }
 
 /* The rung of giving back: just enough of what nobody holds anywhere else. */
@@ -104,13 +126,7 @@ static bool give_back(ladder *l)
     wr_harvest want = {.at_most_bytes = l->run_bytes, .cover = true};
     want.pages_only =
         l->pool->layout->granular; /* growth has used the granules already */
-    wr_loot loot = {0};
-    wr_harvest_take_all(l->bank, l->manager, &want, false, &loot);
-    uint64_t returned = wr_loot_give_back(l->bank, &loot);
-    atomic_fetch_add_explicit(&l->bank->events.pressure_bytes, returned,
-                              memory_order_relaxed);
-    l->driven = l->driven && returned == 0;
-    return returned > 0;
+    return give_back_of(l, &want);
 }
 
 /* The driver may still hold what it was handed back. Once per request: what the request
@@ -124,26 +140,66 @@ static bool drive_progress(ladder *l)
     }
     l->driven = true;
     uint64_t before = table->pending_bytes(bank->driver);
-    return before > 0 && table->progress(bank->driver, true) == WEIR_OK &&
-           table->pending_bytes(bank->driver) < before;
-}
-
-static bool is_capturing(wr_bank *bank)
-{
-    bool capturing = false;
-    wr_lock_take(&bank->roster_lock);
-    for (uint32_t i = 0; i < bank->roster_count; i++) {
-        capturing |= bank->roster[i] != NULL && bank->roster[i]->capturing;
+    if (before == 0 || !wr_barrier_enter(&bank->barrier)) {
+        return false;
     }
-    wr_lock_leave(&bank->roster_lock);
-    return capturing;
+    weir_result result = table->progress(bank->driver, true);
+    wr_barrier_leave(&bank->barrier);
+    return result == WEIR_OK && table->pending_bytes(bank->driver) < before;
 }
 
-/* Something was made free, so that trying again makes sense. */
+/* Goes on with the next pool that serves the request. */
+static bool spill(ladder *l)
+{
+    wr_pool *next =
+        wr_route_find(l->manager, l->pool->number + 1, &l->request, l->run_bytes);
+    if (next != NULL) {
+        l->request.pool = l->pool = next;
+    }
+    return next != NULL;
+}
+
+/* In a pool at its cap only its own memory is worth giving back. */
+static bool give_back_own(ladder *l)
+{
+    wr_harvest want = {
+        .at_most_bytes = l->run_bytes, .cover = true, .only_class = l->pool->number + 1};
+    return give_back_of(l, &want);
+}
+
+/* All pools that serve the request are full: from the first one again. */
+static bool wait_for_room(ladder *l)
+{
+    l->request.pool = l->pool = l->first;
+    return wait_once(l);
+}
+
+/* The last rung: the program's own callbacks, each once. */
+static bool reclaim(ladder *l)
+{
+    return l->bank->reclaim(l->bank, l->run_bytes, &l->reclaimed);
+}
+
+static bool make_some_room(ladder *l)
+{
+    return (l->full ? wait_for_room(l)
+                    : drive_progress(l) || give_back(l) || wait_once(l)) ||
+           reclaim(l);
+}
+
+/* Something was made free, so that trying again makes sense; or another pool will do. */
 static bool make_room(ladder *l)
 {
-    bool made =
-        !is_capturing(l->bank) && (drive_progress(l) || give_back(l) || wait_once(l));
+    bool capturing = wr_barrier_is_up(&l->bank->barrier);
+    bool made = l->full && !capturing && give_back_own(l);
+    if (!made && l->full && spill(l)) {
+        return true;
+    }
+    if (capturing && !l->request.loose) {
+        l->retried = l->request.loose = true; /* that much needs no forbidden call */
+        return true;
+    }
+    made = made || (!capturing && make_some_room(l));
     if (made && !l->retried) {
         l->retried = l->request.loose = true;
         WR_COUNT(l->bank->events.retries);
@@ -170,7 +226,7 @@ static weir_result climb(ladder *l)
         (wr_grow_by_pooling(l->manager, l->pool, l->run_bytes) && got_slice(l))) {
         return WEIR_OK;
     }
-    WR_TRY(wr_grow_from_driver(l->manager, l->pool, l->run_bytes, !l->retried));
+    WR_TRY(wr_grow_from_driver(l->manager, l->pool, l->run_bytes, !l->retried, &l->full));
     got_slice(l);
     wr_cleanup_periodic(l->manager);
     return WEIR_OK;
@@ -189,6 +245,16 @@ static void undo_growth(ladder *l, uint64_t before)
     }
 }
 
+static weir_result explain(const ladder *l, weir_result result)
+{
+    wr_shortage shortage = {.class = &l->bank->classes[l->pool->number],
+                            .wanted_bytes = wr_shortage_wanted()};
+    if (result == WEIR_LIMIT) {
+        shortage.limit = l->full ? WEIR_LIMIT_KIND_POOL : WEIR_LIMIT_KIND_DEVICE;
+    }
+    return wr_shortage_explain(l->manager, &l->request, result, &shortage);
+}
+
 weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
                               wr_slice **slice)
 {
@@ -196,13 +262,14 @@ weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
                 .bank = manager->bank,
                 .request = *request,
                 .run_bytes = wr_request_run_bytes(request)};
-    l.pool = wr_manager_route(manager, request->extent_bytes, request->persistent);
+    l.first = l.pool = l.request.pool = wr_route_find(manager, 0, request, l.run_bytes);
     if (l.pool == NULL) {
         return wr_error(WEIR_INVALID, "no pool of the preset serves %llu bytes",
                         (unsigned long long)request->requested_bytes);
     }
     weir_result result = WEIR_OUT_OF_MEMORY;
     uint64_t reserved = WR_GET(l.bank->reserved);
+    wr_shortage_note_wanted(l.run_bytes);
     if (request->extent_bytes <= l.bank->properties.capacity_bytes) {
         do {
             result = climb(&l);
@@ -210,11 +277,15 @@ weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
                  (result == WEIR_OK || (is_shortage(result) && make_room(&l))));
     }
     if (l.slice != NULL) {
+        if (l.pool != l.first) {
+            WR_COUNT(l.bank->classes[l.first->number].spills);
+        }
         *slice = l.slice;
         return WEIR_OK;
     }
+    WR_TRY(wr_fork_check()); /* a callback may have forked */
     undo_growth(&l, reserved);
     result =
         result == WEIR_OK ? WEIR_OUT_OF_MEMORY : result; /* others were always faster */
-    return is_shortage(result) ? wr_shortage_explain(manager, request, result) : result;
+    return is_shortage(result) ? explain(&l, result) : result;
 }

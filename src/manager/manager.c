@@ -4,7 +4,13 @@
 #include "manager.h"
 
 #include "base/hot.h"
+#include "cleanup.h"
+#include "graph.h"
+#include "guard.h"
 #include "ladder.h"
+#include "range.h"
+#include "route.h"
+#include "tags.h"
 #include "waits.h"
 
 #include "base/memory.h"
@@ -14,28 +20,12 @@
 #include <string.h>
 
 #define PUBLISH_BYTES INT64_C(65536)
+#define PUBLISH_NEVER INT64_MAX /* while a stream is alone, its peak is the device's */
 #define POLL_ALLOCATIONS 16u
+#define CHECK_STEP 16u
 #define SHARING_STEP 8u
 
 /* ---- coming and going ---- */
-
-static void init_pools(wr_manager *manager)
-{
-    wr_bank *bank = manager->bank;
-    for (uint32_t i = 0; i < bank->class_count; i++) {
-        const wr_layout *layout = &bank->classes[i].layout;
-        manager->pools[i] = (wr_pool){.layout = &bank->classes[i].layout,
-                                      .index = &wr_index_none,
-                                      .plain = !layout->exact && !layout->whole,
-                                      .moment = &manager->moment,
-                                      .cache = &manager->cache,
-                                      .manager = manager,
-                                      .number = i,
-                                      .granule_bytes = bank->granule_bytes};
-        manager->route_bytes[i] = layout->exact ? 0 : layout->max_bytes;
-    }
-    manager->route_bytes[bank->class_count] = UINT64_MAX; /* a pool that is not plain */
-}
 
 static weir_result enter_roster(wr_manager *manager)
 {
@@ -59,16 +49,37 @@ static weir_result enter_roster(wr_manager *manager)
                            "no host memory for the list of streams");
 }
 
+/* A second stream comes: from now on all tell the bank what they hold. */
+static void end_solitude(wr_bank *bank)
+{
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        wr_manager_lock(manager);
+        wr_manager_publish(manager);
+        manager->publish_bytes = PUBLISH_BYTES;
+        wr_manager_unlock(manager);
+        wr_manager_unpin(manager);
+    }
+}
+
 weir_result wr_manager_init(wr_manager *manager, wr_bank *bank, weir_driver_stream stream,
                             const char *name)
 {
+    end_solitude(bank);
+    manager->publish_bytes = bank->roster_count == 0 ? PUBLISH_NEVER : PUBLISH_BYTES;
     manager->bank = bank;
     manager->stream = stream;
+    manager->serial = wr_guard_event(bank);
     manager->epoch = 1;
     manager->moment.settled_below = UINT64_C(1) << WR_TICK_BITS;
     manager->moment.mark = manager->moment.settled_below;
-    init_pools(manager);
-    WR_TRY(enter_roster(manager));
+    WR_TRY(wr_routes_open(manager));
+    weir_result result = enter_roster(manager);
+    if (result != WEIR_OK) {
+        wr_routes_close(manager);
+        return result;
+    }
     if (name != NULL) {
         snprintf(manager->name, sizeof manager->name, "%s", name);
     } else {
@@ -113,8 +124,8 @@ bool wr_manager_finish(wr_manager *manager)
     }
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         bequeath(manager, &manager->pools[i]);
-        wr_pool_close(&manager->pools[i]);
     }
+    wr_routes_close(manager);
     wr_slab_trim(&manager->cache, 0);
     return true;
 }
@@ -129,6 +140,9 @@ wr_manager *wr_manager_next(wr_bank *bank, uint32_t *slot)
     if (manager != NULL) {
         manager->pins++;
     }
+    if (manager != NULL && wr_loss_is_lost(&bank->loss)) {
+        manager->gate |= WR_GATE_LOST;
+    }
     wr_lock_leave(&bank->roster_lock);
     return manager;
 }
@@ -141,32 +155,20 @@ void wr_manager_unpin(wr_manager *manager)
     wr_lock_leave(&bank->roster_lock);
 }
 
-wr_pool *wr_manager_route(wr_manager *manager, uint64_t extent_bytes, bool persistent)
-{
-    uint32_t i = 0, count = manager->bank->class_count;
-    if (WR_LIKELY(!persistent)) {
-        while (i < count && extent_bytes > manager->route_bytes[i]) {
-            i++;
-        }
-    } else {
-        while (i < count && !manager->pools[i].layout->exact) {
-            i++;
-        }
-    }
-    return i < count ? &manager->pools[i] : NULL;
-}
-
 /* ---- books ---- */
 
 WR_COLD void wr_manager_publish(wr_manager *manager)
 {
     uint64_t in_use = WR_OWN(manager->in_use);
     uint64_t change = in_use - manager->published;
+    wr_bank *bank = manager->bank;
+    if (manager->publish_bytes == PUBLISH_NEVER) {
+        wr_counter_raise(&bank->peak_in_use, WR_OWN(manager->peak_in_use));
+    }
     if (change == 0) {
         return;
     }
     manager->published = in_use;
-    wr_bank *bank = manager->bank;
     uint64_t before =
         atomic_fetch_add_explicit(&bank->published, change, memory_order_acq_rel);
     if ((int64_t)change > 0) {
@@ -174,31 +176,13 @@ WR_COLD void wr_manager_publish(wr_manager *manager)
     }
 }
 
-static WR_COLD void enter_tag(wr_bank *bank, const wr_slice *slice)
-{
-    wr_tag_count *tag = &bank->tags[slice->tag];
-    uint64_t bytes = slice->held.requested_bytes;
-    WR_COUNT(tag->live);
-    wr_counter_raise(&tag->peak, atomic_fetch_add_explicit(&tag->in_use, bytes,
-                                                           memory_order_relaxed) +
-                                     bytes);
-}
-
-static WR_COLD void leave_tag(wr_bank *bank, const wr_slice *slice)
-{
-    wr_tag_count *tag = &bank->tags[slice->tag];
-    atomic_fetch_sub_explicit(&tag->live, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&tag->in_use, slice->held.requested_bytes,
-                              memory_order_relaxed);
-}
-
 static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *slice,
-                               uint64_t bytes, uint16_t tag)
+                               uint64_t bytes, uint64_t tag, uint64_t charged_bytes)
 {
     slice->held.requested_bytes = bytes;
     slice->held.uses = 0;
     slice->alignment_shift = 0;
-    slice->tag = tag;
+    slice->tag = (uint16_t)tag;
     WR_ADD(pool->books.in_use, bytes);
     WR_ADD(pool->books.entered, 1);
     if (bytes > WR_OWN(pool->books.largest)) {
@@ -210,24 +194,25 @@ static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
         WR_PUT(manager->peak_in_use, in_use);
     }
     if (WR_UNLIKELY(tag != 0)) {
-        enter_tag(manager->bank, slice);
+        wr_tags_enter(&manager->bank->tags[tag], slice, bytes, charged_bytes);
     }
-    if ((int64_t)(in_use - manager->published) >= PUBLISH_BYTES) {
+    if ((int64_t)(in_use - manager->published) >= manager->publish_bytes) {
         wr_manager_publish(manager);
     }
 }
 
-static inline void leave_books(wr_manager *manager, wr_pool *pool, wr_slice *slice)
+static inline void leave_books(wr_manager *manager, wr_bank *bank, wr_pool *pool,
+                               wr_slice *slice)
 {
     uint64_t bytes = slice->held.requested_bytes;
     WR_SUB(pool->books.in_use, bytes);
     WR_ADD(pool->books.left, 1);
     uint64_t in_use = WR_OWN(manager->in_use) - bytes;
     WR_PUT(manager->in_use, in_use);
-    if (slice->tag != 0) {
-        leave_tag(manager->bank, slice);
+    if (WR_LIKELY(slice->tag != 0)) { /* either way; tagged ones in line */
+        wr_tags_leave(&bank->tags[slice->tag], slice, bytes);
     }
-    if ((int64_t)(in_use - manager->published) <= -PUBLISH_BYTES) {
+    if ((int64_t)(in_use - manager->published) <= -manager->publish_bytes) {
         wr_manager_publish(manager);
     }
 }
@@ -264,6 +249,11 @@ void wr_manager_lock(wr_manager *manager)
             atomic_load_explicit(&manager->remote, memory_order_relaxed) != 0, 0)) {
         wr_manager_drain(manager);
     }
+#if WEIR_CHECK >= 3
+    if (++manager->walk_step % WR_WALK_STEP == 0) {
+        WR_ASSERT(wr_manager_walk(manager) == NULL);
+    }
+#endif
 }
 
 /* A record whose generations have run out makes way for a fresh one. */
@@ -280,7 +270,10 @@ static WR_COLD wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
 
 wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
 {
-    wr_pool *pool = wr_manager_route(manager, request->extent_bytes, request->persistent);
+    wr_pool *pool = request->pool;
+    if (pool == NULL) {
+        pool = wr_manager_route(manager, request->extent_bytes, request->persistent);
+    }
     if (pool == NULL || manager->cache.count < WR_POOL_SPARES) {
         return NULL;
     }
@@ -294,11 +287,15 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
         manager->polled = 0;
         wr_waits_poll(manager);
     }
+    weir_graph *recording = manager->recording;
     wr_sequence_begin(&manager->sequence);
-    wr_slice *slice = __builtin_expect(request->alignment_bytes == 0, 1)
-                          ? wr_pool_try_reserve(pool, request->extent_bytes)
-                          : wr_pool_try_reserve_aligned(pool, request->extent_bytes,
-                                                        request->alignment_bytes);
+    wr_slice *slice = recording == NULL ? NULL : wr_graph_reuse(recording, pool, request);
+    if (slice == NULL) {
+        slice = __builtin_expect(request->alignment_bytes == 0, 1)
+                    ? wr_pool_try_reserve(pool, request->extent_bytes)
+                    : wr_pool_try_reserve_aligned(pool, request->extent_bytes,
+                                                  request->alignment_bytes);
+    }
     if (slice == NULL && __builtin_expect(request->loose, 0)) {
         slice = wr_pool_try_reserve_loose(pool, request->extent_bytes);
     }
@@ -308,19 +305,49 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
                              0)) {
             slice = retire_record(manager, slice);
         }
-        enter_books(manager, pool, slice, request->requested_bytes, request->tag);
+        enter_books(manager, pool, slice, request->requested_bytes, request->tag,
+                    request->charged_bytes);
         slice->alignment_shift = request->alignment_shift;
+        if (recording != NULL) {
+            wr_graph_note(recording, slice);
+        }
     }
     wr_sequence_end(&manager->sequence);
     return slice;
+}
+
+/* Under the lock: the pool, if a large request would leave it a worse cut than need be.
+ */
+static wr_pool *pool_to_make_tight(wr_manager *manager, const wr_request *request)
+{
+    wr_pool *pool = wr_manager_route(manager, request->extent_bytes, request->persistent);
+    if (request->requested_bytes < WR_TIGHT_BYTES || request->alignment_bytes != 0 ||
+        pool == NULL || !pool->plain || !wr_pool_is_tight(pool) ||
+        manager->recording != NULL) {
+        return NULL;
+    }
+    const wr_slice *best = wr_index_find(pool->index, request->extent_bytes);
+    bool cuts =
+        best != NULL && best->extent_bytes - request->extent_bytes >= pool->granule_bytes;
+    return cuts ? pool : NULL;
 }
 
 weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
                                wr_slice **slice_out)
 {
     wr_manager_lock(manager);
+    wr_pool *tight = pool_to_make_tight(manager, request);
+    if (tight != NULL) {
+        wr_manager_unlock(manager);
+        wr_range_make_tight(manager, tight, request->extent_bytes);
+        wr_manager_lock(manager);
+    }
     wr_slice *slice = wr_manager_try_reserve(manager, request);
+    bool check = ++manager->unhurried % CHECK_STEP == 0;
     wr_manager_unlock(manager);
+    if (check) {
+        wr_cleanup_worn(manager);
+    }
     if (slice == NULL) {
         return wr_ladder_reserve(manager, request, slice_out);
     }
@@ -330,14 +357,16 @@ weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
 
 /* Under the lock. A request is hot when nothing waits to be looked at and its pool just
  * cuts. */
-static inline wr_slice *reserve_hot(wr_manager *manager, uint64_t bytes, uint16_t tag)
+static inline wr_slice *reserve_hot(wr_manager *manager, uint64_t bytes, uint64_t tag)
 {
     uint64_t extent_bytes = (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1);
-    wr_pool *pool = manager->pools;
-    const uint64_t *route = manager->route_bytes;
-    while (extent_bytes > *route) {
+    const wr_route *route = manager->routes;
+    while (extent_bytes > route->bytes) {
         route++;
-        pool++;
+    }
+    wr_pool *pool = route->pool;
+    if (WR_UNLIKELY(bytes >= WR_TIGHT_BYTES && wr_pool_is_tight(pool))) {
+        return NULL;
     }
     if (WR_UNLIKELY(!pool->plain || manager->cache.count < WR_POOL_SPARES ||
                     (manager->batch | manager->groups | manager->sharing) != 0)) {
@@ -350,14 +379,14 @@ static inline wr_slice *reserve_hot(wr_manager *manager, uint64_t bytes, uint16_
                             &slice->word, memory_order_relaxed)) == 0)) {
             slice = retire_record(manager, slice);
         }
-        enter_books(manager, pool, slice, bytes, tag);
+        enter_books(manager, pool, slice, bytes, tag, 0);
     }
     wr_sequence_end(&manager->sequence);
     return slice;
 }
 
 WR_FLAT wr_slice *wr_manager_reserve_hot(wr_manager *manager, uint64_t bytes,
-                                         uint16_t tag)
+                                         uint64_t tag)
 {
     wr_manager_lock(manager);
     wr_slice *slice = reserve_hot(manager, bytes, tag);
@@ -377,7 +406,7 @@ static void release_locked(wr_manager *manager, wr_slice *slice)
     manager->moment.mark =
         manager->epoch << WR_TICK_BITS | (WR_OWN(bank->tick) & WR_TICK_MASK);
     wr_sequence_begin(&manager->sequence);
-    leave_books(manager, pool, slice);
+    leave_books(manager, bank, pool, slice);
     if (__builtin_expect(slice->held.uses == 0, 1)) {
         manager->dirty = true;
         wr_pool_release(pool, slice);

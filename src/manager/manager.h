@@ -9,7 +9,8 @@
  * Locks, in the order in which one thread may take them:
  *   manager->lock      the manager, its pools and their slices      (never two managers'
  * at once, but by try, in snapshots) bank->lock         bank pools, bare addresses,
- * reserved bank->roster_lock  the list of managers No driver call that can wait for the
+ * reserved bank->roster_lock  the list of managers bank->graphs_lock, tags_lock  under
+ * which no other is taken. No driver call that can wait for the
  * device is made under any of them. Memory that is on its way to or from the driver is in
  * transit: in no index, so that nobody places there.
  *
@@ -18,16 +19,21 @@
 #ifndef WR_MANAGER_MANAGER_H
 #define WR_MANAGER_MANAGER_H
 
+#include "barrier.h"
+
 #include "base/lock.h"
+#include "driver/loss.h"
 #include "pool/pool.h"
 
 #include <weir/memory.h>
 
-#define WR_POOL_MAX 8u
+#define WR_POOL_MAX 32u
+#define WR_ROUTE_MAX (3u * WR_POOL_MAX + 1u) /* a pool serves at most two stretches */
 #define WR_EPOCH_SLOTS 8u /* so many epochs can wait for their fences at once */
 #define WR_TAG_MAX                                                                       \
     256u /* tag 0: untagged; WR_TAG_OTHER: what found no room in the table */
 #define WR_TAG_OTHER 1u
+#define WR_TAG_SLOTS (2u * WR_TAG_MAX)
 #define WR_NAME_BYTES 32u
 
 /* One layout of the preset, device-wide. Guard: bank->lock, but for what is constant. */
@@ -39,10 +45,19 @@ typedef struct wr_class {
     wr_page *whole_pages; /* by next */
     wr_counter pages;     /* pages, or committed granules */
     wr_counter pages_peak;
+    wr_counter reserved;  /* bytes of all its owners */
+    uint64_t promised;    /* bytes being asked of the driver, or moved here, right now */
+    wr_counter cap_bytes; /* most `reserved` allowed; 0: no limit */
+    wr_counter spills;    /* requests that went elsewhere because of it */
 } wr_class;
 
+/* Streams share it, so all but the limit change atomically. */
 typedef struct wr_tag_count {
-    wr_counter in_use, peak, live;
+    wr_counter in_use, peak;
+    wr_counter extents; /* in_use + padding, and what limited requests have asked for */
+    wr_counter live;
+    wr_counter limit_bytes; /* most `extents` allowed; 0: no limit. Guard: tags_lock */
+    uint64_t unused[3];     /* a cache line each */
 } wr_tag_count;
 
 typedef struct wr_events {
@@ -51,7 +66,18 @@ typedef struct wr_events {
 #undef WR_EVENT_FIELD
 } wr_events;
 
+/* Requests of up to `bytes`, and more than the route before, go to `pool`. */
+typedef struct wr_route {
+    uint64_t bytes;
+    wr_pool *pool; /* wr_pool_none: no pool serves them */
+} wr_route;
+
 struct wr_bank;
+
+#define WR_GATE_CLOSED 1u  /* the stream has ended */
+#define WR_GATE_LOST 2u    /* the device is lost */
+#define WR_GATE_CHECKED 4u /* checked mode */
+#define WR_GATE_WINDOW 8u  /* a window is open, see capture.h */
 
 typedef struct wr_manager {
     wr_lock lock;
@@ -63,14 +89,14 @@ typedef struct wr_manager {
     _Atomic bool
         closing; /* the stream has ended; what is left goes when its work has passed */
     _Atomic bool capturing;
-    uint32_t pins; /* guard: roster_lock; visitors that hold no lock */
+    _Atomic uint8_t gate; /* WR_GATE_ bits: why requests are not ordinary; 0: they are */
+    uint32_t pins;        /* guard: roster_lock; visitors that hold no lock */
     wr_slab_cache cache;
-    wr_pool pools[WR_POOL_MAX + 1]; /* the last one stays empty */
-    uint64_t counted_sequence;      /* of the last recount */
-    uint64_t
-        route_bytes[WR_POOL_MAX + 1]; /* largest extent of each pool, 0 for exact ones */
+    wr_pool *pools;            /* one per class */
+    uint64_t counted_sequence; /* of the last recount */
     struct wr_bank *bank;
-    uint32_t slot; /* its place in the roster */
+    uint32_t slot;   /* its place in the roster */
+    uint64_t serial; /* no other stream of the device ever has the same */
     weir_driver_stream stream;
     char name[WR_NAME_BYTES];
 
@@ -95,10 +121,25 @@ typedef struct wr_manager {
     uint64_t guard_passed, guard_event; /* guard: roster_lock, as the next */
     weir_driver_fence guard_fence;
 
-    uint32_t sharing; /* others want what has not passed yet: allocations to go on closing epochs */
+#if WEIR_CHECK >= 3
+    uint32_t walk_step;
+#endif
+    uint32_t sharing; /* others want what has not passed yet: allocations to go on closing
+                         epochs */
+    /* Windows (graph.h, capture.h). */
+    _Atomic uint32_t window_depth;        /* persistent windows that are open */
+    struct weir_graph *_Atomic recording; /* guard: lock and graphs_lock */
+    wr_slice_id recorded;            /* released slices that graphs hold, by held.link */
+    uint64_t recorded_bytes;         /* theirs */
+    weir_driver_fence capture_fence; /* capturing: what was queued before; 0: nothing */
+    uint64_t capture_ms;             /* capturing: since when */
+
     uint32_t polled; /* allocations since waits were last polled */
     wr_counter peak_in_use, in_use;
-    uint64_t published; /* in_use as the bank has been told */
+    uint64_t published;            /* in_use as the bank has been told */
+    int64_t publish_bytes;         /* change of in_use that makes it tell the bank */
+    uint32_t unhurried;            /* requests that the hot path did not serve */
+    wr_route routes[WR_ROUTE_MAX]; /* by bytes; the last one goes to UINT64_MAX */
 } wr_manager;
 
 typedef struct wr_options {
@@ -113,11 +154,12 @@ typedef struct wr_bank {
     weir_driver_properties properties;
     wr_options options;
     uint64_t granule_bytes; /* 0: pages whole */
-    _Atomic bool lost;      /* the driver is gone: frees are quiet no-ops */
+    wr_loss loss;           /* what `driver` and `table` are of: a door that shuts */
 
     wr_lock lock;
     wr_counter sequence;
-    wr_moment moment; /* everything has passed; the mark is the event of the last arrival */
+    wr_moment
+        moment; /* everything has passed; the mark is the event of the last arrival */
     wr_slab_cache cache;
     wr_class classes[WR_POOL_MAX];
     uint32_t class_count;
@@ -134,25 +176,37 @@ typedef struct wr_bank {
     wr_counter returned_idle, returned_tick;
     uint64_t opened_ms;
     void (*wake)(struct wr_bank *bank); /* wakes the reclaimer; under a manager's lock */
+    /* Calls the program's reclaim callbacks, those after number `*after`, until one says
+     * that it released something; with no lock held. */
+    bool (*reclaim)(struct wr_bank *bank, uint64_t needed_bytes, uint64_t *after);
 
     wr_lock roster_lock;
     wr_manager **roster; /* by slot; NULL where none */
     size_t roster_capacity;
-    uint32_t roster_count;
+    _Atomic uint32_t roster_count; /* written under the lock */
+
+    wr_barrier barrier; /* what no thread does while a stream is capturing */
+    wr_lock graphs_lock;
+    struct weir_graph **graphs; /* by number; NULL where none; guard: graphs_lock */
+    size_t graph_capacity;
+    uint32_t graph_count;
 
     wr_lock tags_lock;
     char tag_names[WR_TAG_MAX][WR_NAME_BYTES];
     _Atomic uint32_t tag_count;
-    wr_tag_count tags[WR_TAG_MAX]; /* atomic: streams share them */
+    _Atomic uint16_t tag_slots[WR_TAG_SLOTS]; /* numbers, found by a name's hash */
+    wr_counter tags_serial; /* never 0, unique in the process, a new one for new limits */
+    wr_tag_count tags[WR_TAG_MAX];
 
     wr_events events;
 } wr_bank;
 
 /* ---- the bank ---- */
 
-/* Sets up the classes of a preset on an open driver (preset.c). On failure nothing is
+/* Sets up the classes of a preset on an open driver (preset.h). On failure nothing is
  * left. */
-weir_result wr_bank_init(wr_bank *bank, const char *preset);
+struct wr_layouts;
+weir_result wr_bank_init(wr_bank *bank, const struct wr_layouts *layouts);
 /* Gives all pages and ranges back. All managers are gone; nothing is held. */
 void wr_bank_finish(wr_bank *bank);
 
@@ -191,7 +245,7 @@ bool wr_manager_finish(wr_manager *manager);
 wr_manager *wr_manager_next(wr_bank *bank, uint32_t *slot);
 void wr_manager_unpin(wr_manager *manager);
 
-/* The pool that serves a request. NULL: none does. */
+/* The first pool that serves a request. NULL: none does. */
 wr_pool *wr_manager_route(wr_manager *manager, uint64_t extent_bytes, bool persistent);
 
 /* What a request is; filled by the caller of reserve. */
@@ -201,8 +255,10 @@ typedef struct wr_request {
     uint64_t alignment_bytes; /* 0 or a power of two above the unit */
     uint8_t alignment_shift;  /* its logarithm */
     uint16_t tag;
+    uint64_t charged_bytes; /* counted for the tag's limit already */
     bool persistent;
-    bool loose; /* out of memory otherwise: a whole page of any size will do */
+    bool loose;    /* out of memory otherwise: a whole page of any size will do */
+    wr_pool *pool; /* NULL: the first that serves it */
 } wr_request;
 
 /* Takes the lock, drains what others released; wr_manager_unlock leaves it. */
@@ -221,7 +277,7 @@ weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
                                wr_slice **slice);
 
 /* The same for an ordinary request, from what is there; NULL: reserve must do it. */
-wr_slice *wr_manager_reserve_hot(wr_manager *manager, uint64_t bytes, uint16_t tag);
+wr_slice *wr_manager_reserve_hot(wr_manager *manager, uint64_t bytes, uint64_t tag);
 
 /* The last reference to a slice is gone. Never waits, never fails. */
 void wr_manager_release(wr_slice *slice);

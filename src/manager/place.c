@@ -4,8 +4,10 @@
 
 #include <stddef.h>
 
-#define SEEDS 24 /* promising segments of each sort */
-#define REACH (WR_PLACE_SEGMENTS / 2)
+#define SEEDS 8u       /* promising segments of each sort... */
+#define REACH 3u       /* ...and how far the chain goes on both sides of one */
+#define SEEDS_TIGHT 4u /* the same when it is only for a better place */
+#define REACH_TIGHT 2u
 
 typedef struct search {
     wr_bank *bank;
@@ -16,6 +18,8 @@ typedef struct search {
     wr_segment chain[WR_PLACE_SEGMENTS];
     uint32_t count;
     wr_place *best;
+    bool tight; /* whole granules count, not only bare ones */
+    uint32_t seeds, reach;
 } search;
 
 static uint64_t top_of(const search *s)
@@ -91,7 +95,7 @@ static void build_chain(search *s, const wr_segment *seed)
     wr_segment before[REACH];
     uint32_t count = 0;
     wr_segment at = *seed;
-    while (count < REACH && segment_before(s, &at, &before[count])) {
+    while (count < s->reach && segment_before(s, &at, &before[count])) {
         at = before[count++];
     }
     s->count = 0;
@@ -99,7 +103,8 @@ static void build_chain(search *s, const wr_segment *seed)
         s->chain[s->count++] = before[--count];
     }
     s->chain[s->count++] = at = *seed;
-    while (s->count < WR_PLACE_SEGMENTS && segment_after(s, &at, &s->chain[s->count])) {
+    uint32_t most = s->count + s->reach;
+    while (s->count < most && segment_after(s, &at, &s->chain[s->count])) {
         at = s->chain[s->count++];
     }
 }
@@ -120,8 +125,11 @@ static uint64_t cut_down(const search *s, const wr_segment *segment, uint64_t ad
                               : s->page->address + ((address - s->page->address) & ~mask);
 }
 
-static bool is_better(const wr_place *a, const wr_place *b)
+static bool is_better(const search *s, const wr_place *a, const wr_place *b)
 {
+    if (s->tight && b->count != 0 && a->whole_bytes != b->whole_bytes) {
+        return a->whole_bytes < b->whole_bytes;
+    }
     if (b->count == 0 || a->bare_bytes != b->bare_bytes) {
         return b->count == 0 || a->bare_bytes < b->bare_bytes;
     }
@@ -131,18 +139,32 @@ static bool is_better(const wr_place *a, const wr_place *b)
     return a->segments[0].begin < b->segments[0].begin;
 }
 
+/* Bytes of the whole granules of a free run that [begin, end) touches. */
+static uint64_t whole_bytes(const search *s, const wr_segment *run, uint64_t begin,
+                            uint64_t end)
+{
+    uint32_t run_first, run_end;
+    wr_page_whole(s->page, run->begin, run->end - run->begin, &run_first, &run_end);
+    uint32_t first = wr_page_granule(s->page, begin);
+    uint32_t last = wr_page_granule(s->page, end - 1) + 1;
+    first = first > run_first ? first : run_first;
+    last = last < run_end ? last : run_end;
+    return first < last ? (last - first) * s->page->granule_bytes : 0;
+}
+
 static void add_segment(const search *s, wr_place *place, const wr_segment *whole,
                         uint64_t begin, uint64_t end)
 {
     bool own = is_own(s, whole);
     place->segments[place->count++] = (wr_segment){whole->slice, begin, end};
+    place->whole_bytes += whole_bytes(s, whole, begin, end);
     place->bare_bytes += is_bare(whole) ? end - begin : 0;
     place->taken_bytes += own ? whole->end - whole->begin : end - begin;
 }
 
 static void offer(search *s, const wr_place *place)
 {
-    if (is_better(place, s->best)) {
+    if (is_better(s, place, s->best)) {
         *s->best = *place;
     }
 }
@@ -205,7 +227,7 @@ static void try_slice(search *s, wr_slice *slice)
 static void try_below(search *s, const wr_index *index)
 {
     wr_slice *slice = wr_index_find_before(index, s->run_bytes, 0);
-    for (int i = 0; i < SEEDS && slice != NULL; i++) {
+    for (uint32_t i = 0; i < s->seeds && slice != NULL; i++) {
         try_slice(s, slice);
         slice = wr_index_find_before(index, slice->extent_bytes, slice->address);
     }
@@ -215,29 +237,57 @@ static void try_below(search *s, const wr_index *index)
 static void try_above(search *s, const wr_index *index, uint64_t bytes)
 {
     wr_slice *slice = wr_index_find(index, bytes);
-    for (int i = 0; i < SEEDS && slice != NULL; i++) {
+    for (uint32_t i = 0; i < s->seeds && slice != NULL; i++) {
         try_slice(s, slice);
         slice = wr_index_find_after(index, slice->extent_bytes, slice->address + 1);
     }
 }
 
+static void find(search *s)
+{
+    uint64_t granule_bytes = s->bank->granule_bytes;
+    *s->best = (wr_place){.count = 0};
+    try_below(s, s->pool->index);
+    if (s->tight) {
+        try_above(s, s->pool->index, s->run_bytes);
+    }
+    try_below(s, s->class->bank.index);
+    try_above(s, s->pool->index, s->run_bytes & (granule_bytes - 1));
+    try_above(s, s->class->bank.index, s->run_bytes);
+    try_below(s, s->class->bare);
+    try_above(s, s->class->bare, s->run_bytes);
+    wr_segment top = {NULL, top_of(s), s->page->address + s->page->bytes};
+    if (top.begin < top.end) {
+        try_seed(s, &top);
+    }
+}
+
 void wr_place_find(wr_bank *bank, wr_pool *pool, uint64_t run_bytes, wr_place *place)
 {
+    wr_class *class = &bank->classes[pool->number];
     search s = {.bank = bank,
                 .pool = pool,
-                .class = &bank->classes[pool->number],
+                .class = class,
+                .page = class->range,
                 .run_bytes = run_bytes,
-                .best = place};
-    s.page = s.class->range;
-    *place = (wr_place){.count = 0};
-    try_below(&s, pool->index);
-    try_below(&s, s.class->bank.index);
-    try_above(&s, pool->index, run_bytes & (bank->granule_bytes - 1));
-    try_above(&s, s.class->bank.index, run_bytes);
-    try_below(&s, s.class->bare);
-    try_above(&s, s.class->bare, run_bytes);
-    wr_segment top = {NULL, top_of(&s), s.page->address + s.page->bytes};
-    if (top.begin < top.end) {
-        try_seed(&s, &top);
-    }
+                .best = place,
+                .seeds = SEEDS,
+                .reach = REACH};
+    find(&s);
+}
+
+void wr_place_find_tight(wr_bank *bank, wr_pool *pool, uint64_t run_bytes,
+                         wr_place *place)
+{
+    wr_class *class = &bank->classes[pool->number];
+    search s = {.bank = bank,
+                .pool = pool,
+                .class = class,
+                .page = class->range,
+                .run_bytes = run_bytes,
+                .best = place,
+                .tight = true,
+                .seeds = SEEDS_TIGHT,
+                .reach = REACH_TIGHT};
+    find(&s);
 }

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define KIB (UINT64_C(1) << 10)
@@ -78,22 +79,91 @@ static const struct preset {
     {"adaptive", adaptive, sizeof adaptive / sizeof *adaptive, false},
 };
 
-weir_result wr_preset_fill(wr_bank *bank, const char *name)
+wr_layout *wr_layouts_add(wr_layouts *layouts, weir_pool_kind kind, const char *name,
+                          uint64_t named_bytes)
 {
-    const char *wanted = name == NULL ? "elastic" : name;
+    char bytes[24];
+    wr_layout *layout = &layouts->at[layouts->count++];
+    *layout = (wr_layout){.kind = kind, .max_bytes = UINT64_MAX};
+    snprintf(layout->name, sizeof layout->name, "%s%s%s", name,
+             named_bytes == 0 ? "" : " ",
+             named_bytes == 0 ? "" : weir_format_bytes(named_bytes, bytes));
+    return layout;
+}
+
+wr_layout *wr_layouts_add_persistent(wr_layouts *layouts)
+{
+    wr_layout *layout =
+        wr_layouts_add(layouts, WEIR_POOL_KIND_PERSISTENT, "persistent", 0);
+    layout->whole = layout->exact = true;
+    return layout;
+}
+
+/* The largest page to plan with: what the driver allows, else a quarter of the device. */
+static uint64_t max_page_bytes(const wr_bank *bank)
+{
+    uint64_t most = bank->properties.max_page_bytes;
+    return most != 0 ? most : bank->properties.capacity_bytes / 4;
+}
+
+static uint64_t alignment_bytes(const wr_bank *bank)
+{
+    uint64_t alignment = bank->properties.alignment_bytes;
+    return alignment > WR_UNIT_BYTES ? alignment : WR_UNIT_BYTES;
+}
+
+/* Those that depend on the size of the device. */
+static bool get_computed(const wr_bank *bank, const char *name, wr_layouts *layouts)
+{
+    if (strcmp(name, "subslices") == 0) {
+        wr_preset_subslices(max_page_bytes(bank), alignment_bytes(bank), layouts);
+        return true;
+    }
+    if (strcmp(name, "exclusive") == 0) {
+        wr_preset_exclusive(max_page_bytes(bank), alignment_bytes(bank), layouts);
+        return true;
+    }
+    return false;
+}
+
+static bool get_fixed(const wr_bank *bank, const char *name, wr_layouts *layouts)
+{
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         const struct preset *preset = &presets[i];
-        if (strcmp(preset->name, wanted) != 0 ||
-            (preset->granular && bank->granule_bytes == 0)) {
-            continue;
+        if (strcmp(preset->name, name) == 0 &&
+            (!preset->granular || bank->granule_bytes != 0)) {
+            layouts->count = (uint32_t)preset->count;
+            memcpy(layouts->at, preset->layouts, preset->count * sizeof *layouts->at);
+            return true;
         }
-        bank->granule_bytes = preset->granular ? bank->granule_bytes : 0;
-        bank->class_count = (uint32_t)preset->count;
-        for (size_t j = 0; j < preset->count; j++) {
-            bank->classes[j].layout = preset->layouts[j];
-        }
-        return WEIR_OK;
     }
-    return wr_error(WEIR_INVALID, "there is no preset \"%s\"; use elastic or adaptive",
-                    wanted);
+    return false;
+}
+
+weir_result wr_preset_get(const wr_bank *bank, const char *preset, wr_layouts *layouts)
+{
+    const char *name = preset == NULL ? "elastic" : preset;
+    memset(layouts, 0, sizeof *layouts);
+    if (!get_fixed(bank, name, layouts) && !get_computed(bank, name, layouts)) {
+        return wr_error(WEIR_INVALID,
+                        "there is no preset \"%s\"; use elastic, adaptive, subslices or "
+                        "exclusive",
+                        name);
+    }
+    snprintf(layouts->name, sizeof layouts->name, "%s", name);
+    return WEIR_OK;
+}
+
+weir_result wr_layouts_get(const wr_bank *bank, const char *preset,
+                           const weir_pool_desc *pools, size_t pool_count,
+                           const char *function, wr_layouts *layouts)
+{
+    if (pools == NULL && pool_count == 0) {
+        return wr_preset_get(bank, preset, layouts);
+    }
+    if (preset != NULL) {
+        return wr_error(WEIR_INVALID,
+                        "%s: a preset and a list of pools; give one of them", function);
+    }
+    return wr_list_get(bank, pools, pool_count, function, layouts);
 }

@@ -9,11 +9,18 @@
 #include "grow.h"
 #include "harvest.h"
 #include "place.h"
+#include "shortage.h"
 
 #include "base/result.h"
 
 #include <stddef.h>
 
+/* Tight placement: not before the pool has served so many requests (a start is not worth
+ * it), for so many after each growth, and with one granule moved for every so many. */
+#define TIGHT_WARM_UP 10000u
+#define TIGHT_REQUESTS 5000u
+#define TIGHT_REQUESTS_PER_CREDIT 20u
+#define TIGHT_PAUSE_MAX 31u
 #define RANGE_FACTOR 4u /* addresses per byte of device memory */
 
 /* A bare piece of the window: backed from its start by moves, at its end by new granules.
@@ -30,7 +37,10 @@ typedef struct growth {
     wr_class *class;
     wr_page *page;
     uint64_t run_bytes;
+    bool tight; /* only for a better place: no new granules */
     uint64_t bare_bytes;
+    uint64_t promised_bytes;         /* counted in the class */
+    bool full;                       /* its cap has refused */
     piece pieces[WR_PLACE_SEGMENTS]; /* bare ones */
     uint32_t piece_count;
     wr_slice *hidden[WR_PLACE_SEGMENTS]; /* backed ones, in transit */
@@ -45,6 +55,7 @@ typedef struct growth {
 weir_result wr_bank_promise(wr_bank *bank, uint64_t bytes)
 {
     weir_result result = WEIR_OK;
+    wr_shortage_note_wanted(bytes);
     wr_lock_take(&bank->lock);
     uint64_t limit = WR_OWN(bank->limit_bytes);
     uint64_t taken = WR_OWN(bank->reserved) + bank->promised;
@@ -62,9 +73,32 @@ weir_result wr_bank_promise(wr_bank *bank, uint64_t bytes)
     return result;
 }
 
+weir_result wr_class_promise(wr_bank *bank, wr_class *class, uint64_t bytes, bool *full)
+{
+    weir_result result = WEIR_OK;
+    wr_shortage_note_wanted(bytes);
+    wr_lock_take(&bank->lock);
+    uint64_t cap = WR_OWN(class->cap_bytes);
+    uint64_t taken = WR_OWN(class->reserved) + class->promised;
+    *full = cap != 0 && (taken > cap || bytes > cap - taken);
+    if (*full) {
+        result = wr_error(WEIR_LIMIT,
+                          "the limit of %llu bytes of pool \"%s\" leaves %llu, and %llu "
+                          "are needed",
+                          (unsigned long long)cap, class->layout.name,
+                          (unsigned long long)(taken > cap ? 0 : cap - taken),
+                          (unsigned long long)bytes);
+    } else {
+        class->promised += bytes;
+    }
+    wr_lock_leave(&bank->lock);
+    return result;
+}
+
 void wr_bank_add_reserved(wr_bank *bank, wr_class *class, uint64_t bytes, uint64_t pages)
 {
     WR_ADD(bank->reserved, bytes);
+    WR_ADD(class->reserved, bytes);
     wr_idle_note_demand(bank, bytes);
     wr_counter_raise(&bank->peak_reserved, WR_OWN(bank->reserved));
     WR_ADD(class->pages, pages);
@@ -159,6 +193,16 @@ static void claim_segment(growth *g, const wr_segment *segment)
     }
 }
 
+/* What may be spent on better places: each granule moved costs one. */
+static uint64_t tight_credit(const wr_pool *pool)
+{
+    uint64_t entered = WR_OWN(pool->books.entered);
+    uint64_t earned = entered < TIGHT_WARM_UP
+                          ? 0
+                          : (entered - TIGHT_WARM_UP) / TIGHT_REQUESTS_PER_CREDIT;
+    return earned > pool->tight_spent ? earned - pool->tight_spent : 0;
+}
+
 /* Under both locks. False: no addresses, or no host memory. */
 static bool claim(growth *g)
 {
@@ -166,7 +210,14 @@ static bool claim(growth *g)
     if (!wr_slab_fill(&g->bank->cache, 2 * WR_PLACE_SEGMENTS)) {
         return false;
     }
-    wr_place_find(g->bank, g->pool, g->run_bytes, &place);
+    if (!g->tight) {
+        wr_place_find(g->bank, g->pool, g->run_bytes, &place);
+    } else {
+        wr_place_find_tight(g->bank, g->pool, g->run_bytes, &place);
+        if (place.bare_bytes / g->bank->granule_bytes > tight_credit(g->pool)) {
+            return false;
+        }
+    }
     for (uint32_t i = 0; i < place.count; i++) {
         claim_segment(g, &place.segments[i]);
     }
@@ -245,14 +296,22 @@ static weir_result move_granules(wr_bank *bank, uint64_t to, uint64_t from,
  * before. */
 static void drop_new(growth *g)
 {
+    if (!wr_barrier_enter(&g->bank->barrier)) {
+        return; /* they stay, as free memory of the pool */
+    }
     for (uint32_t i = 0; i < g->piece_count; i++) {
         piece *p = &g->pieces[i];
         uint64_t address = wr_slice_end(p->slice) - p->new_bytes;
-        if (p->new_bytes > 0 &&
-            g->bank->table->decommit(g->bank->driver, address, p->new_bytes) == WEIR_OK) {
+        if (p->new_bytes == 0) {
+            continue;
+        }
+        weir_result result =
+            g->bank->table->decommit(g->bank->driver, address, p->new_bytes);
+        if (result == WEIR_OK || result == WEIR_DEVICE_LOST) {
             p->new_bytes = 0;
         }
     }
+    wr_barrier_leave(&g->bank->barrier);
 }
 
 /* New granules first, from the window's end: a refusal then has changed nothing. */
@@ -353,11 +412,22 @@ static weir_result back(growth *g)
     if (g->bare_bytes == 0) {
         return WEIR_OK;
     }
-    wr_harvest want = {.at_most_bytes = g->bare_bytes, .granules_only = true};
-    wr_harvest_take_all(g->bank, g->manager, &want, g->bank->roster_count > 1, &g->loot);
-    weir_result result = promise_and_commit(g);
+    WR_TRY(wr_class_promise(g->bank, g->class, g->bare_bytes, &g->full));
+    g->promised_bytes = g->bare_bytes;
+    bool may_move = wr_barrier_enter(&g->bank->barrier);
+    if (may_move) {
+        wr_harvest want = {.at_most_bytes = g->bare_bytes, .granules_only = true};
+        wr_harvest_take_all(g->bank, g->manager, &want, g->bank->roster_count > 1,
+                            &g->loot);
+    }
+    weir_result result = g->tight && g->loot.bytes < g->bare_bytes
+                             ? WEIR_BUSY /* it would take new memory */
+                             : promise_and_commit(g);
     if (result == WEIR_OK) {
         result = move_loot(g);
+    }
+    if (may_move) {
+        wr_barrier_leave(&g->bank->barrier);
     }
     if (result != WEIR_OK) {
         drop_new(g);
@@ -431,7 +501,14 @@ static void settle_books(growth *g)
         wr_bank_make_bare(g->bank, slice);
     }
     WR_ADD(g->class->pages, moved / granule);
+    WR_ADD(g->class->reserved, moved);
+    g->class->promised -= g->promised_bytes;
+    if (g->tight) {
+        g->pool->tight_spent += moved / granule;
+    }
     if (made > 0) {
+        uint64_t entered = WR_OWN(g->pool->books.entered);
+        g->pool->tight_until = entered >= TIGHT_WARM_UP ? entered + TIGHT_REQUESTS : 0;
         wr_bank_add_reserved(g->bank, g->class, made, made / granule);
     }
 }
@@ -454,19 +531,52 @@ static void settle(growth *g)
     unlock_both(g);
 }
 
-weir_result wr_range_grow(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+static weir_result grow(growth *g)
+{
+    weir_result result = start(g);
+    if (result != WEIR_OK) {
+        wr_slab_trim(&g->spares, 0);
+        return result;
+    }
+    result = back(g);
+    settle(g);
+    return result;
+}
+
+weir_result wr_range_grow(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                          bool *full)
 {
     growth g = {.manager = manager,
                 .bank = manager->bank,
                 .pool = pool,
                 .class = &manager->bank->classes[pool->number],
                 .run_bytes = run_bytes};
-    weir_result result = start(&g);
-    if (result != WEIR_OK) {
-        wr_slab_trim(&g.spares, 0);
-        return result;
-    }
-    result = back(&g);
-    settle(&g);
+    weir_result result = grow(&g);
+    *full = g.full;
     return result;
+}
+
+void wr_range_make_tight(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    if (pool->tight_skips > 0) {
+        pool->tight_skips--;
+        return;
+    }
+    if (tight_credit(pool) == 0) {
+        return;
+    }
+    growth g = {.manager = manager,
+                .bank = manager->bank,
+                .pool = pool,
+                .class = &manager->bank->classes[pool->number],
+                .run_bytes = run_bytes,
+                .tight = true};
+    grow(&g);
+    /* Searches that find nothing better come ever less often. */
+    bool found = g.moved != 0;
+    pool->tight_pause = found ? 0 : pool->tight_pause * 2 + 1;
+    if (pool->tight_pause > TIGHT_PAUSE_MAX) {
+        pool->tight_pause = TIGHT_PAUSE_MAX;
+    }
+    pool->tight_skips = pool->tight_pause;
 }

@@ -1,88 +1,237 @@
 /* SPDX-License-Identifier: MIT */
+/* The report of a shortage is made of one look at each stream and the bank, and kept for
+ * its thread. No lock of its own. */
 #include "shortage.h"
 
+#include "capture.h"
 #include "tags.h"
 
 #include "base/result.h"
 
-#include <stdio.h>
+#include <string.h>
 
-#define NAMED_TAGS 4
+#define STREAM_MAX (sizeof((weir_shortage){0}.streams) / sizeof(weir_stream_total))
+#define TAG_MAX (sizeof((weir_shortage){0}.tags) / sizeof(weir_tag_usage))
 
-typedef struct shortage {
-    wr_totals totals;
-    uint64_t largest_hole;
-} shortage;
+static _Thread_local weir_shortage last_shortage; /* result OK: there has been none */
+static _Thread_local uint64_t last_wanted;
 
-static void add_manager(wr_manager *manager, shortage *s)
+void wr_shortage_note_wanted(uint64_t bytes)
 {
+    last_wanted = bytes;
+}
+
+uint64_t wr_shortage_wanted(void)
+{
+    return last_wanted;
+}
+
+/* ---- where the bytes are ---- */
+
+static void raise_hole(weir_shortage *s, const wr_pool *pool)
+{
+    uint64_t hole = wr_index_largest(pool->index);
+    s->largest_hole_bytes = hole > s->largest_hole_bytes ? hole : s->largest_hole_bytes;
+}
+
+static void add_totals(weir_shortage *s, const wr_totals *totals)
+{
+    s->in_use_bytes += totals->in_use;
+    s->padding_bytes += totals->padding;
+    s->deferred_bytes += totals->deferred;
+    s->releasable_bytes += totals->releasable;
+    s->pinned_bytes += totals->pinned;
+}
+
+static void insert_stream(weir_shortage *s, const weir_stream_total *total)
+{
+    size_t at = STREAM_MAX;
+    while (at > 0 && (s->streams[at - 1].reserved_bytes < total->reserved_bytes ||
+                      s->streams[at - 1].name[0] == 0)) {
+        if (at < STREAM_MAX) {
+            s->streams[at] = s->streams[at - 1];
+        }
+        at--;
+    }
+    if (at < STREAM_MAX) {
+        s->streams[at] = *total;
+    }
+}
+
+static void add_manager(weir_shortage *s, wr_manager *manager)
+{
+    wr_totals totals = {0};
+    weir_stream_total total = {.name = ""};
     wr_manager_lock(manager);
     wr_manager_recount(manager);
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
-        wr_pool *pool = &manager->pools[i];
-        wr_books_sum(&pool->books, &s->totals);
-        uint64_t hole = wr_index_largest(pool->index);
-        s->largest_hole = hole > s->largest_hole ? hole : s->largest_hole;
+        wr_books_sum(&manager->pools[i].books, &totals);
+        raise_hole(s, &manager->pools[i]);
     }
+    memcpy(total.name, manager->name, sizeof total.name);
     wr_manager_unlock(manager);
+    add_totals(s, &totals);
+    total.in_use_bytes = totals.in_use;
+    total.padding_bytes = totals.padding;
+    total.deferred_bytes = totals.deferred;
+    total.releasable_bytes = totals.releasable;
+    total.pinned_bytes = totals.pinned;
+    total.reserved_bytes = wr_totals_reserved(&totals);
+    insert_stream(s, &total);
 }
 
-static void append_holders(wr_bank *bank)
+static void add_bank(weir_shortage *s, wr_bank *bank)
 {
-    weir_tag_usage tags[NAMED_TAGS];
-    size_t count = wr_tags_list(bank, tags, NAMED_TAGS);
-    for (size_t i = 0; i < count && i < NAMED_TAGS; i++) {
-        wr_error_append("%s %s %llu bytes in %llu buffers",
-                        i == 0 ? "; largest holders:" : ",",
-                        tags[i].tag[0] == 0 ? "untagged" : tags[i].tag,
-                        (unsigned long long)tags[i].in_use_bytes,
-                        (unsigned long long)tags[i].live_count);
+    wr_totals totals = {0};
+    wr_bank_recount(bank);
+    wr_bank_lock(bank);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        wr_books_sum(&bank->classes[i].bank.books, &totals);
+        raise_hole(s, &bank->classes[i].bank);
     }
+    totals.releasable += WR_OWN(bank->transit);
+    wr_bank_unlock(bank);
+    add_totals(s, &totals);
 }
 
-static void describe(wr_bank *bank, const wr_request *request, weir_result result,
-                     const shortage *s)
+static void survey(weir_shortage *s, wr_bank *bank)
 {
-    char limit[48] = "no limit";
-    if (WR_GET(bank->limit_bytes) != 0) {
-        snprintf(limit, sizeof limit, "limit %llu",
-                 (unsigned long long)WR_GET(bank->limit_bytes));
+    uint32_t slot = 0;
+    wr_manager *manager;
+    while ((manager = wr_manager_next(bank, &slot)) != NULL) {
+        add_manager(s, manager);
+        wr_manager_unpin(manager);
     }
-    wr_error(
-        result,
-        "%s: %llu bytes requested; capacity %llu, %s, reserved %llu, in_use %llu, deferred "
-        "%llu, pinned %llu, largest hole %llu",
-        result == WEIR_LIMIT ? "limit reached" : "out of memory",
-        (unsigned long long)request->requested_bytes,
-        (unsigned long long)bank->properties.capacity_bytes, limit,
-        (unsigned long long)WR_GET(bank->reserved), (unsigned long long)s->totals.in_use,
-        (unsigned long long)s->totals.deferred, (unsigned long long)s->totals.pinned,
-        (unsigned long long)s->largest_hole);
+    add_bank(s, bank);
+    wr_tags_list(bank, s->tags, TAG_MAX);
+    s->capacity_bytes = bank->properties.capacity_bytes;
+    s->reserved_bytes = s->in_use_bytes + s->padding_bytes + s->deferred_bytes +
+                        s->releasable_bytes + s->pinned_bytes;
+}
+
+/* ---- what is missing ---- */
+
+/* What the driver could still give, by all that is known. */
+static uint64_t count_left(const wr_bank *bank)
+{
+    weir_memory_info info;
+    uint64_t capacity = bank->properties.capacity_bytes, used = 0;
+    if (bank->table->memory_info != NULL &&
+        bank->table->memory_info(bank->driver, &info) == WEIR_OK &&
+        info.footprint_bytes != WEIR_UNKNOWN_BYTES &&
+        info.others_bytes != WEIR_UNKNOWN_BYTES) {
+        used = info.footprint_bytes + info.others_bytes;
+    } else {
+        used = WR_GET(bank->reserved) + wr_bank_pending(bank);
+    }
+    uint64_t left = used < capacity ? capacity - used : 0;
+    return bank->granule_bytes == 0 ? left : left & ~(bank->granule_bytes - 1);
+}
+
+static void fill_limit(weir_shortage *s, wr_bank *bank, uint16_t tag,
+                       const wr_shortage *shortage)
+{
+    switch (shortage->limit) {
+    case WEIR_LIMIT_KIND_NONE:
+        s->limited_bytes = 0;
+        break;
+    case WEIR_LIMIT_KIND_DEVICE:
+        s->limit_bytes = WR_GET(bank->limit_bytes);
+        s->limited_bytes = WR_GET(bank->reserved);
+        break;
+    case WEIR_LIMIT_KIND_POOL:
+        memcpy(s->limit_name, shortage->class->layout.name, sizeof s->limit_name);
+        s->limit_bytes = WR_GET(shortage->class->cap_bytes);
+        s->limited_bytes = WR_GET(shortage->class->reserved);
+        break;
+    case WEIR_LIMIT_KIND_TAG:
+        memcpy(s->limit_name, bank->tag_names[tag], sizeof s->limit_name);
+        s->limit_bytes = WR_GET(bank->tags[tag].limit_bytes);
+        s->limited_bytes = shortage->taken_bytes;
+        break;
+    }
+    bool limited = shortage->limit != WEIR_LIMIT_KIND_NONE;
+    uint64_t left = limited ? 0 : count_left(bank);
+    if (limited && s->limit_bytes > s->limited_bytes) {
+        left = s->limit_bytes - s->limited_bytes;
+    }
+    uint64_t over = limited && s->limited_bytes > s->limit_bytes
+                        ? s->limited_bytes - s->limit_bytes
+                        : 0;
+    uint64_t wanted = shortage->wanted_bytes + over;
+    s->limit_kind = shortage->limit;
+    s->missing_bytes = wanted > left ? wanted - left : 0;
+}
+
+/* ---- the text ---- */
+
+typedef struct error_text {
+    size_t used;
+    char text[WR_ERROR_BYTES];
+} error_text;
+
+static weir_result collect(void *context, const char *text, size_t text_bytes)
+{
+    error_text *error = context;
+    size_t room = sizeof error->text - 1 - error->used;
+    size_t bytes = text_bytes < room ? text_bytes : room;
+    memcpy(error->text + error->used, text, bytes);
+    error->used += bytes;
+    return WEIR_OK;
+}
+
+static void write_error(const weir_shortage *s)
+{
+    char driver[WR_ERROR_BYTES];
+    error_text error = {.used = 0};
+    wr_error_save(driver);
+    weir_shortage_write(s, WEIR_FORMAT_TEXT, collect, &error);
+    wr_error(s->result, "%s", error.text);
+    if (s->limit_kind == WEIR_LIMIT_KIND_NONE && driver[0] != 0) {
+        wr_error_append("; the driver: %.200s", driver);
+    }
 }
 
 weir_result wr_shortage_explain(wr_manager *manager, const wr_request *request,
-                                weir_result result)
+                                weir_result result, const wr_shortage *shortage)
 {
     wr_bank *bank = manager->bank;
-    shortage s = {.largest_hole = 0};
-    char driver[WR_ERROR_BYTES];
-    wr_error_save(driver);
-    uint32_t slot = 0;
-    wr_manager *each;
-    while ((each = wr_manager_next(bank, &slot)) != NULL) {
-        add_manager(each, &s);
-        wr_manager_unpin(each);
-    }
+    weir_shortage s = {.size = sizeof s,
+                       .result = result,
+                       .request_bytes = request->requested_bytes,
+                       .alignment_bytes = request->alignment_bytes};
+    memcpy(s.tag, bank->tag_names[request->tag], sizeof s.tag);
+    memcpy(s.stream, manager->name, sizeof s.stream);
+    survey(&s, bank);
+    weir_capturing capturing = {.stream = ""};
+    wr_capture_find(bank, &capturing);
+    memcpy(s.capturing, capturing.stream, sizeof s.capturing);
+    s.capturing_ms = capturing.for_ms;
+    fill_limit(&s, bank, request->tag, shortage);
     if (result == WEIR_LIMIT) {
         WR_COUNT(bank->events.limits);
     } else {
         WR_COUNT(bank->events.ooms);
     }
-    describe(bank, request, result, &s);
-    append_holders(bank);
-    wr_error_append("; drop buffers, or ask for less");
-    if (result != WEIR_LIMIT && driver[0] != 0) {
-        wr_error_append("; the driver: %.200s", driver);
-    }
+    write_error(&s);
+    last_shortage = s;
     return result;
+}
+
+weir_result weir_last_shortage(weir_shortage *shortage)
+{
+    if (shortage == NULL || (shortage->size != 0 && shortage->size != sizeof *shortage)) {
+        return wr_error(WEIR_INVALID,
+                        "weir_last_shortage: the place for it is NULL, or of "
+                        "another size");
+    }
+    if (last_shortage.result == WEIR_OK) {
+        return wr_error(WEIR_NOT_FOUND,
+                        "weir_last_shortage: no allocation of this thread "
+                        "has failed for memory or a limit");
+    }
+    size_t size = shortage->size;
+    *shortage = last_shortage;
+    shortage->size = size;
+    return WEIR_OK;
 }

@@ -2,6 +2,7 @@
 /* Epochs, batches, groups. See waits.h; everything under the manager's lock. */
 #include "waits.h"
 
+#include "graph.h"
 #include "guard.h"
 
 #include "base/result.h"
@@ -72,11 +73,6 @@ static void leave_record(wr_manager *manager, wr_slice_id id)
 
 /* ---- uses ---- */
 
-static uint32_t use_of(uint32_t slot)
-{
-    return (slot + 1) << 1;
-}
-
 static uint32_t slot_of(uint32_t use)
 {
     return (use >> 1) - 1;
@@ -85,7 +81,7 @@ static uint32_t slot_of(uint32_t use)
 static bool set_has(uint32_t uses, uint32_t slot)
 {
     if ((uses & WR_USES_SET) == 0) {
-        return uses == use_of(slot);
+        return uses == wr_waits_use_of(slot);
     }
     for (wr_slice_id id = uses & ~WR_USES_SET; id != 0; id = set_of(id)->more) {
         for (uint32_t i = 0; i < set_of(id)->count; i++) {
@@ -101,7 +97,7 @@ weir_result wr_waits_add_use(wr_manager *manager, wr_slice *slice, uint32_t slot
 {
     uint32_t uses = slice->held.uses;
     if (uses == 0) {
-        slice->held.uses = use_of(slot);
+        slice->held.uses = wr_waits_use_of(slot);
         return WEIR_OK;
     }
     if (set_has(uses, slot)) {
@@ -126,6 +122,93 @@ weir_result wr_waits_add_use(wr_manager *manager, wr_slice *slice, uint32_t slot
     return WEIR_OK;
 }
 
+bool wr_waits_has_use(const wr_slice *slice, uint32_t slot)
+{
+    return slice->held.uses != 0 && set_has(slice->held.uses, slot);
+}
+
+/* The place of a slot in a row of sets, NULL if it is in none. */
+static uint32_t *place_in_sets(wr_slice_id id, uint32_t slot)
+{
+    for (; id != 0; id = set_of(id)->more) {
+        for (uint32_t i = 0; i < set_of(id)->count; i++) {
+            if (set_of(id)->slots[i] == slot) {
+                return &set_of(id)->slots[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+void wr_waits_remove_use(wr_manager *manager, wr_slice *slice, uint32_t slot)
+{
+    uint32_t uses = slice->held.uses;
+    if ((uses & WR_USES_SET) == 0) {
+        slice->held.uses = uses == wr_waits_use_of(slot) ? 0 : uses;
+        return;
+    }
+    wr_use_set *first = set_of(uses & ~WR_USES_SET);
+    uint32_t *place = place_in_sets(uses & ~WR_USES_SET, slot);
+    if (place == NULL) {
+        return;
+    }
+    *place = first->slots[--first->count];
+    if (first->count == 0) {
+        slice->held.uses = first->more == 0 ? 0 : WR_USES_SET | first->more;
+        leave_record(manager, uses & ~WR_USES_SET);
+    }
+}
+
+uint32_t wr_waits_graph_of(const wr_slice *slice)
+{
+    uint32_t uses = slice->held.uses;
+    if ((uses & WR_USES_SET) == 0) {
+        return uses >= wr_waits_use_of(WR_SLOT_GRAPH) ? slot_of(uses) : 0;
+    }
+    for (wr_slice_id id = uses & ~WR_USES_SET; id != 0; id = set_of(id)->more) {
+        for (uint32_t i = 0; i < set_of(id)->count; i++) {
+            if (set_of(id)->slots[i] >= WR_SLOT_GRAPH) {
+                return set_of(id)->slots[i];
+            }
+        }
+    }
+    return 0;
+}
+
+/* What the stream has queued, in a fence of the caller's or one that stays the stream's
+ * (`*lent`); 0: nothing. */
+static weir_result find_queued(wr_manager *manager, weir_driver_fence *fence, bool *lent)
+{
+    wr_bank *bank = manager->bank;
+    *lent = manager->capturing || manager->closing;
+    *fence = manager->closing ? manager->closing_fence : manager->capture_fence;
+    if (*lent) {
+        return WEIR_OK;
+    }
+    *fence = 0;
+    if (bank->table->stream_test(bank->driver, manager->stream) == WEIR_OK) {
+        return WEIR_OK;
+    }
+    WR_COUNT(bank->events.fences);
+    return bank->table->fence_record(bank->driver, manager->stream, fence);
+}
+
+weir_result wr_waits_order(wr_manager *manager, wr_manager *stream)
+{
+    wr_bank *bank = manager->bank;
+    weir_driver_fence fence;
+    bool lent;
+    WR_TRY(find_queued(manager, &fence, &lent));
+    if (fence == 0) {
+        return WEIR_OK;
+    }
+    weir_result result = bank->table->stream_wait(bank->driver, stream->stream, fence);
+    if (!lent) {
+        bank->table->fence_release(bank->driver, fence);
+    }
+    return result;
+}
+
 void wr_waits_defer(wr_manager *manager, wr_slice *slice)
 {
     slice->state = WR_SLICE_STATE_LIMBO;
@@ -147,6 +230,15 @@ static void free_slice(wr_manager *manager, wr_slice *slice)
     wr_sequence_end(&manager->sequence);
 }
 
+void wr_waits_let_go(wr_manager *manager, wr_slice *slice)
+{
+    if (slice->held.uses == 0) {
+        free_slice(manager, slice);
+    } else {
+        wr_waits_defer(manager, slice);
+    }
+}
+
 /* ---- waits ---- */
 
 static void unreference(wr_manager *manager, wr_slice_id id)
@@ -158,12 +250,24 @@ static void unreference(wr_manager *manager, wr_slice_id id)
     }
 }
 
+/* A fence on a stream that is capturing is not touched. */
+static weir_result test_fence(wr_bank *bank, const wr_wait *wait)
+{
+    wr_lock_take(&bank->roster_lock);
+    const wr_manager *other =
+        wait->slot < bank->roster_count ? bank->roster[wait->slot] : NULL;
+    weir_result result = other != NULL && other->capturing
+                             ? WEIR_NOT_READY
+                             : bank->table->fence_test(bank->driver, wait->fence);
+    wr_lock_leave(&bank->roster_lock);
+    return result;
+}
+
 static bool has_passed(wr_manager *manager, wr_slice_id id, uint32_t poll)
 {
     wr_wait *wait = wait_of(id);
     if (!wait->passed && (poll == 0 || wait->tested != poll)) {
-        wr_bank *bank = manager->bank;
-        weir_result result = bank->table->fence_test(bank->driver, wait->fence);
+        weir_result result = test_fence(manager->bank, wait);
         wait->passed = result == WEIR_OK || result == WEIR_DEVICE_LOST;
         wait->tested = poll;
     }
@@ -205,7 +309,7 @@ static weir_result record(wr_manager *manager, uint32_t slot, weir_driver_fence 
     if (other != NULL && other->closing) {
         closing = other->closing_fence;
         result = bank->table->fence_test(bank->driver, closing);
-        order_own = result == WEIR_NOT_READY;
+        order_own = result == WEIR_NOT_READY && !manager->capturing;
         if (order_own) {
             result = bank->table->stream_wait(bank->driver, manager->stream, closing);
         }
@@ -308,6 +412,14 @@ static bool sort_slice(wr_manager *manager, batch_fences *fences, wr_slice *slic
                        wr_slice_id end)
 {
     uint32_t uses = slice->held.uses;
+    if (wr_waits_graph_of(slice) != 0) {
+        wr_graph_keep(manager, slice);
+        return true;
+    }
+    if (uses == 0) {
+        free_slice(manager, slice); /* the graph that held it is gone */
+        return true;
+    }
     wr_slice_id id = find_group(manager, uses, end);
     if (id != 0) {
         slice->held.uses = 0;
@@ -545,7 +657,7 @@ void wr_waits_count(wr_manager *manager, uint64_t *bytes, uint32_t slots)
 {
     for (wr_slice_id id = manager->batch; id != 0; id = wr_slice_get(id)->held.link) {
         wr_slice *slice = wr_slice_get(id);
-        uint32_t uses = slice->held.uses;
+        uint32_t uses = wr_waits_graph_of(slice) == 0 ? slice->held.uses : 0;
         uint32_t slot = (uses & WR_USES_SET) != 0 ? set_of(uses & ~WR_USES_SET)->slots[0]
                                                   : slot_of(uses);
         add_bytes(bytes, slots, slot, slice->extent_bytes);

@@ -23,11 +23,33 @@
 #define WR_USES_SET UINT32_C(1)
 #define WR_BATCH_MAX 64u
 
+/* Slots from here on are graphs' numbers (graph.h), not streams. */
+#define WR_SLOT_GRAPH (UINT32_C(1) << 30)
+
+/* What held.uses is for one use. */
+static inline uint32_t wr_waits_use_of(uint32_t slot)
+{
+    return (slot + 1) << 1;
+}
+
 /* Notes that stream `slot` used the slice. OUT_OF_HOST_MEMORY leaves it as it was. */
 weir_result wr_waits_add_use(wr_manager *manager, wr_slice *slice, uint32_t slot);
 
+bool wr_waits_has_use(const wr_slice *slice, uint32_t slot);
+/* Takes a use back; nothing if there is none. */
+void wr_waits_remove_use(wr_manager *manager, wr_slice *slice, uint32_t slot);
+
+/* The slot of a graph that holds the slice, 0 if none does. */
+uint32_t wr_waits_graph_of(const wr_slice *slice);
+
+/* Makes `stream` wait, on the device, for what this manager's stream has queued. */
+weir_result wr_waits_order(wr_manager *manager, wr_manager *stream);
+
 /* A released slice with uses: into the batch. */
 WR_COLD void wr_waits_defer(wr_manager *manager, wr_slice *slice);
+
+/* A limbo slice that no graph holds any more: free, or into the batch. */
+void wr_waits_let_go(wr_manager *manager, wr_slice *slice);
 
 /* Closes the open batch: what could be fenced is in groups afterwards. */
 WR_COLD void wr_waits_close_batch(wr_manager *manager);

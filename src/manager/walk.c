@@ -2,6 +2,8 @@
 /* Walkers over everything an owner has: visits, and the check of books against slices. */
 #include "manager.h"
 
+#include "graph.h"
+
 #include "base/result.h"
 
 #include <stddef.h>
@@ -100,7 +102,7 @@ const char *wr_manager_walk(wr_manager *manager)
     if (wrong == NULL && in_use != WR_OWN(manager->in_use)) {
         wrong = "a stream's in_use is not the sum of its pools'";
     }
-    return wrong;
+    return wrong == NULL ? wr_graph_walk(manager) : wrong;
 }
 
 const char *wr_bank_walk(wr_bank *bank)

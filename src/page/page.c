@@ -86,6 +86,7 @@ wr_page *wr_page_create(uint64_t address, uint64_t bytes, uint64_t granule_bytes
     page->granule_shift =
         granule_bytes == 0 ? 63 : (uint32_t)__builtin_ctzll(granule_bytes);
     page->granule_count = granule_bytes == 0 ? 1 : (uint32_t)(bytes / granule_bytes);
+    page->wear = WR_PAGE_WORN;
     if (granule_bytes == 0) {
         page->granules = &page->single;
         page->marks = &page->single_mark;

@@ -19,6 +19,9 @@
 #include "books.h"
 #include "slice.h"
 
+/* So worn, an unheld page goes back; so is a new one before its first request. */
+#define WR_PAGE_WORN 5u
+
 typedef struct wr_granule {
     struct wr_pool *_Atomic owner;
     wr_slice_id first; /* the slice at its start, if a span begins there */
@@ -40,6 +43,7 @@ typedef struct wr_page {
     uint32_t touched; /* granules from here on have always been bare */
     bool outdated;    /* serves no new requests; goes back when empty */
     bool passed_over; /* unheld when another page had to be asked for */
+    uint8_t wear;     /* exclusive: checks that found it unheld, less its requests */
     struct wr_page *next_outdated;
     struct wr_page *next,
         *previous; /* whole pages of one class, guard: the bank's lock */

@@ -13,10 +13,10 @@
 #define REFILL_RECORDS UINT32_C(64)
 
 wr_slice *wr_slab_base;
-_Atomic uint32_t wr_slab_end;
 
 static struct {
     wr_lock lock;
+    uint32_t end;          /* what wr_wiped.slab_end is, or was before a fork */
     size_t capacity_bytes; /* what the reservation has room for */
     wr_slice_id first;     /* spares, linked by next */
     uint32_t count;
@@ -31,6 +31,7 @@ bool wr_slab_open(void)
         slab.capacity_bytes = bytes;
     }
     bool opened = wr_slab_base != NULL;
+    atomic_store_explicit(&wr_wiped.slab_end, slab.end, memory_order_release);
     wr_lock_leave(&slab.lock);
     return opened;
 }
@@ -39,7 +40,7 @@ bool wr_slab_open(void)
  * nor is the last chunk, so that the end has 32 bits too. */
 static bool grow(void)
 {
-    size_t begin = atomic_load_explicit(&wr_slab_end, memory_order_relaxed);
+    size_t begin = slab.end;
     if (begin + CHUNK_BYTES >= slab.capacity_bytes ||
         !wr_host_commit((char *)wr_slab_base + begin, CHUNK_BYTES)) {
         return false;
@@ -55,8 +56,8 @@ static bool grow(void)
             slab.count++;
         }
     }
-    atomic_store_explicit(&wr_slab_end, (uint32_t)(begin + CHUNK_BYTES),
-                          memory_order_release);
+    slab.end = (uint32_t)(begin + CHUNK_BYTES);
+    atomic_store_explicit(&wr_wiped.slab_end, slab.end, memory_order_release);
     return true;
 }
 

@@ -17,6 +17,7 @@
 #define WR_PAGE_SLICE_H
 
 #include "base/check.h"
+#include "base/fork.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,7 +39,8 @@ typedef enum wr_slice_state {
     WR_SLICE_STATE_TRANSIT = 5, /* on its way to or from the driver; in no index */
     WR_SLICE_STATE_KEPT =
         6, /* free, but reused by equal size only; in the pool's kept index */
-    WR_SLICE_STATE_OTHER = 7, /* the record serves something else (see waits.h) */
+    WR_SLICE_STATE_OTHER = 7,   /* the record serves something else (see waits.h) */
+    WR_SLICE_STATE_DROPPED = 8, /* limbo, for reuse by the recording that made it only */
 } wr_slice_state;
 
 struct wr_pool;
@@ -88,11 +90,22 @@ static inline uint64_t wr_slice_end(const wr_slice *slice)
     return slice->address + slice->extent_bytes;
 }
 
+/* Where the buffer begins in its slice. */
+static inline uint64_t wr_slice_begin(const wr_slice *slice)
+{
+    uint64_t mask = (UINT64_C(1) << slice->alignment_shift) - 1;
+    return (slice->address + mask) & ~mask;
+}
+
 static inline uint32_t wr_word_generation(uint64_t word)
 {
     return (uint32_t)(word >> 32);
 }
 
+/* Set beside the references of a buffer whose release is to be checked. */
+#define WR_WORD_CHECKED (UINT64_C(1) << 31)
+
+/* With the mark, if it is set; 0 only when there are none. */
 static inline uint32_t wr_word_references(uint64_t word)
 {
     return (uint32_t)word;
@@ -107,13 +120,11 @@ typedef struct wr_slab_cache {
 /* Reserves addresses for the records, once per process. False: no host memory. */
 bool wr_slab_open(void);
 
-/* Records below were handed out at some time and may be looked at. Only grows. */
-extern _Atomic uint32_t wr_slab_end;
-
-/* Whether a number that somebody calls a slice's may be looked at. */
+/* Whether a number that somebody calls a slice's may be looked at: records below slab_end
+ * were handed out at some time, and it only grows. No record may in a forked child. */
 static inline bool wr_slab_has(uint32_t id)
 {
-    return id < atomic_load_explicit(&wr_slab_end, memory_order_acquire) &&
+    return id < atomic_load_explicit(&wr_wiped.slab_end, memory_order_acquire) &&
            id % sizeof(wr_slice) == 0;
 }
 

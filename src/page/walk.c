@@ -61,6 +61,7 @@ static const char *walk_slice(walk *w, const wr_slice *slice)
         w->totals->live++;
         return NULL;
     case WR_SLICE_STATE_LIMBO:
+    case WR_SLICE_STATE_DROPPED:
         w->totals->deferred += slice->extent_bytes;
         return NULL;
     case WR_SLICE_STATE_FREE:
@@ -77,10 +78,10 @@ static const char *walk_slice(walk *w, const wr_slice *slice)
     return "a slice in a span has a state that none may have";
 }
 
+/* Bare neighbours may be separate while one of them is being backed. */
 static bool may_join(const wr_slice *left, const wr_slice *right)
 {
-    return left->state == right->state &&
-           (left->state == WR_SLICE_STATE_FREE || left->state == WR_SLICE_STATE_BARE);
+    return left->state == right->state && left->state == WR_SLICE_STATE_FREE;
 }
 
 /* Walks one span from its first granule; `*end` is the granule behind it. */

@@ -57,7 +57,14 @@ static inline wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_by
 wr_slice *wr_pool_try_reserve_plain(wr_pool *pool, uint64_t extent_bytes)
 {
     wr_slice *slice = wr_index_take(pool->index, extent_bytes);
-    return slice == NULL ? NULL : carve(pool, slice, extent_bytes, false);
+    if (WR_UNLIKELY(slice == NULL)) {
+        return NULL;
+    }
+    if (WR_UNLIKELY(slice->extent_bytes - extent_bytes >= pool->granule_bytes) &&
+        wr_pool_is_tight(pool)) {
+        return wr_pool_carve_tight(pool, slice, extent_bytes);
+    }
+    return carve(pool, slice, extent_bytes, false);
 }
 
 /* A released slice of exactly this size, as it lies. */
@@ -77,6 +84,8 @@ static wr_slice *reuse_page(wr_pool *pool, uint64_t extent_bytes, uint32_t shift
         return NULL;
     }
     wr_index_remove(pool->index, slice);
+    wr_page *page = wr_page_get(slice->page);
+    page->wear = (uint8_t)(page->wear - (page->wear > 0));
     return carve(pool, slice, extent_bytes, true);
 }
 

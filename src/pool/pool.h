@@ -14,6 +14,7 @@
 
 #include "index.h"
 
+#include "base/hot.h"
 #include "page/page.h"
 
 #include <weir/report.h>
@@ -22,12 +23,15 @@
 typedef struct wr_layout {
     weir_pool_kind kind;
     char name[32];
-    uint64_t min_bytes, max_bytes; /* extents served */
+    uint64_t min_bytes, max_bytes; /* extents served... */
+    uint64_t near_bytes;           /* ...and from here to a page; 0: no others */
     uint64_t page_bytes;           /* of new pages; 0: to demand */
-    bool granular;                 /* spans of a device-wide range; else whole pages */
-    bool whole;                    /* one slice per page */
-    bool exact;                    /* reuse by equal size only */
-    uint32_t slack_shift;          /* whole: a page may be larger by 1/2^n; 0: by any */
+    uint64_t cap_bytes;            /* most `reserved` at first; 0: no limit */
+    uint64_t idle_count;  /* exclusive: requests until an unheld page goes; 0: never */
+    bool granular;        /* spans of a device-wide range; else whole pages */
+    bool whole;           /* one slice per page */
+    bool exact;           /* reuse by equal size only */
+    uint32_t slack_shift; /* whole: a page may be larger by 1/2^n; 0: by any */
 } wr_layout;
 
 typedef struct wr_pool {
@@ -42,8 +46,12 @@ typedef struct wr_pool {
     bool plain;                 /* cuts slices from free runs: neither whole nor exact */
     uint32_t number;            /* its place in the preset */
     uint64_t granule_bytes;     /* of its ranges; 0: it has whole pages */
-    uint64_t demand_bytes;      /* page size now (adaptive), or decaying request size */
-    wr_page *outdated;          /* pages that serve no new requests, by next_outdated */
+    uint64_t tight_until; /* while books.entered is below: placed tightly (tight.c) */
+    uint64_t tight_spent; /* searches and granules moved for that so far */
+    uint32_t tight_skips, tight_pause; /* requests to pass over; the last such pause */
+    uint64_t demand_bytes;  /* page size now (adaptive), or decaying request size */
+    wr_page *outdated;      /* pages that serve no new requests, by next_outdated */
+    uint64_t checked_count; /* exclusive: the owner's requests at the last check */
 } wr_pool;
 
 /* The most spare records that one call below takes. */
@@ -64,6 +72,17 @@ wr_slice *wr_pool_try_reserve_loose(wr_pool *pool, uint64_t extent_bytes);
  * room for it (whole and exact pools). */
 wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
                                       uint64_t alignment_bytes);
+
+/* After a pool with granules has had to grow it cuts its runs with care for a while, so
+ * that as few granules as can be are left partly held (tight.c). */
+static inline bool wr_pool_is_tight(const wr_pool *pool)
+{
+    return WR_OWN(pool->books.entered) < pool->tight_until;
+}
+/* Cuts a held slice from a run that is out of the index, or from the next larger one, at
+ * the end of either that leaves most whole granules. */
+WR_COLD wr_slice *wr_pool_carve_tight(wr_pool *pool, wr_slice *slice,
+                                      uint64_t extent_bytes);
 
 /* Makes a held or limbo slice free. Cannot fail. */
 void wr_pool_release(wr_pool *pool, wr_slice *slice);
@@ -109,7 +128,9 @@ const char *wr_pool_walk(const wr_pool *pool);
 
 static inline bool wr_layout_accepts(const wr_layout *layout, uint64_t extent_bytes)
 {
-    return extent_bytes >= layout->min_bytes && extent_bytes <= layout->max_bytes;
+    return (extent_bytes >= layout->min_bytes && extent_bytes <= layout->max_bytes) ||
+           (layout->near_bytes != 0 && extent_bytes >= layout->near_bytes &&
+            extent_bytes <= layout->page_bytes);
 }
 
 #endif

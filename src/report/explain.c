@@ -113,6 +113,9 @@ static void fill_in_use(const weir_device_report *report, weir_explain_line *lin
 /* What to do depends on who is waited for: streams pass, graphs have to be destroyed. */
 static const char *deferred_way_out(const weir_device_report *report)
 {
+    if (report->capturing.stream[0] != '\0') {
+        return "end or abort the capture, then wait for the fence: a sync, or a cleanup";
+    }
     size_t waiting_count = wr_report_waiting_count(report);
     size_t graph_count = 0;
     for (size_t i = 0; i < waiting_count; i++) {
@@ -154,6 +157,12 @@ static void fill_releasable(const weir_device_report *report, weir_explain_line 
         return;
     }
     say(line, "", "weir_device_memory_cleanup; idle time and memory pressure do it too");
+    if (report->capturing.stream[0] != '\0') {
+        char stream[32];
+        snprintf(line->way_out, sizeof line->way_out,
+                 "end or abort the capture of stream %s, then weir_device_memory_cleanup",
+                 wr_text_printable(report->capturing.stream, stream, sizeof stream));
+    }
     list items;
     list_begin(&items, line, "held by nobody; kept for the next request");
     for (size_t i = 0; i < wr_report_pool_count(report); i++) {
@@ -301,6 +310,18 @@ static void write_line(wr_sink *sink, const weir_explain_line *line)
     }
 }
 
+static void write_capturing(wr_sink *sink, const weir_capturing *capturing)
+{
+    char stream[sizeof capturing->stream];
+    if (capturing->stream[0] != '\0') {
+        wr_sink_print(sink,
+                      "stream %s has been capturing for %" PRIu64
+                      " ms: nothing goes back until that ends\n",
+                      wr_text_printable(capturing->stream, stream, sizeof stream),
+                      capturing->for_ms);
+    }
+}
+
 weir_result wr_explain_write_text(const weir_device_report *report, weir_write_fn write,
                                   void *context)
 {
@@ -311,6 +332,7 @@ weir_result wr_explain_write_text(const weir_device_report *report, weir_write_f
     for (size_t i = 0; i < WEIR_EXPLAIN_LINES; i++) {
         write_line(&sink, &lines[i]);
     }
+    write_capturing(&sink, &report->capturing);
     wr_sums_write(&sink, report);
     return wr_sink_finish(&sink);
 }

@@ -4,12 +4,18 @@
 #ifndef WR_REPORT_REPORT_H
 #define WR_REPORT_REPORT_H
 
+#include "json.h"
+
 #include <weir/report.h>
 
 weir_result wr_report_write_text(const weir_device_report *report, weir_write_fn write,
                                  void *context);
 weir_result wr_report_write_json(const weir_device_report *report, weir_write_fn write,
                                  void *context);
+
+/* An array of the tags with live buffers. */
+void wr_report_tags_json(wr_json *json, const char *key, const weir_tag_usage *tags,
+                         size_t capacity);
 
 /* "arena", "sliced"...; static text. */
 const char *wr_report_kind_name(weir_pool_kind kind);

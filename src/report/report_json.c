@@ -18,6 +18,8 @@ static void pool_json(wr_json *json, const weir_pool_report *pool)
     wr_json_bytes(json, "granule_bytes", pool->granule_bytes);
     wr_json_u64(json, "pages", pool->pages);
     wr_json_u64(json, "pages_peak", pool->pages_peak);
+    wr_json_bytes(json, "limit_bytes", pool->limit_bytes);
+    wr_json_u64(json, "spills", pool->spills);
     wr_json_bytes(json, "largest_alloc_bytes", pool->largest_alloc_bytes);
     wr_json_u64(json, "live_count", pool->live_count);
 #define FIELD(name) wr_json_bytes(json, #name "_bytes", pool->name##_bytes);
@@ -26,16 +28,19 @@ static void pool_json(wr_json *json, const weir_pool_report *pool)
     wr_json_close(json);
 }
 
-static void holders_json(wr_json *json, const weir_device_report *report)
+void wr_report_tags_json(wr_json *json, const char *key, const weir_tag_usage *tags,
+                         size_t capacity)
 {
-    wr_json_open_array(json, "holders");
-    for (size_t i = 0; i < wr_report_holder_count(report); i++) {
-        const weir_tag_usage *holder = &report->holders[i];
+    wr_json_open_array(json, key);
+    for (size_t i = 0; i < capacity && tags[i].live_count > 0; i++) {
+        const weir_tag_usage *holder = &tags[i];
         wr_json_open_object(json, NULL);
         wr_json_string(json, "tag", holder->tag);
         wr_json_bytes(json, "in_use_bytes", holder->in_use_bytes);
         wr_json_bytes(json, "peak_in_use_bytes", holder->peak_in_use_bytes);
         wr_json_u64(json, "live_count", holder->live_count);
+        wr_json_bytes(json, "padding_bytes", holder->padding_bytes);
+        wr_json_bytes(json, "limit_bytes", holder->limit_bytes);
         wr_json_close(json);
     }
     wr_json_close(json);
@@ -68,6 +73,18 @@ static void pinning_json(wr_json *json, const weir_device_report *report)
         wr_json_bytes(json, "pinned_bytes", pinning->pinned_bytes);
         wr_json_close(json);
     }
+    wr_json_close(json);
+}
+
+static void capturing_json(wr_json *json, const weir_capturing *capturing)
+{
+    if (capturing->stream[0] == '\0') {
+        wr_json_null(json, "capturing");
+        return;
+    }
+    wr_json_open_object(json, "capturing");
+    wr_json_string(json, "stream", capturing->stream);
+    wr_json_u64(json, "for_ms", capturing->for_ms);
     wr_json_close(json);
 }
 
@@ -107,9 +124,11 @@ weir_result wr_report_write_json(const weir_device_report *report, weir_write_fn
         pool_json(&json, &report->pools[i]);
     }
     wr_json_close(&json);
-    holders_json(&json, report);
+    wr_report_tags_json(&json, "holders", report->holders,
+                        sizeof report->holders / sizeof *report->holders);
     waiting_json(&json, report);
     pinning_json(&json, report);
+    capturing_json(&json, &report->capturing);
     wr_json_close(&json);
     return wr_json_finish(&json);
 }

@@ -34,6 +34,7 @@ static void add_pool_shape(wr_table *table, const weir_pool_report *pool)
     add_size(table, pool->max_slice_bytes, UINT64_MAX, "any");
     add_size(table, pool->page_bytes, 0, "to demand");
     add_size(table, pool->granule_bytes, 0, "whole");
+    add_size(table, pool->limit_bytes, 0, "none");
     wr_table_add(table, "%" PRIu64, pool->pages);
     wr_table_add(table, "%" PRIu64, pool->pages_peak);
     wr_table_add_bytes(table, pool->largest_alloc_bytes);
@@ -42,8 +43,8 @@ static void add_pool_shape(wr_table *table, const weir_pool_report *pool)
 static void write_pool_shapes(wr_sink *sink, const weir_device_report *report)
 {
     wr_table table;
-    wr_table_init(&table, "llrrrrrrr",
-                  "name kind from to page granule pages pages_peak largest_alloc");
+    wr_table_init(&table, "llrrrrrrrr",
+                  "name kind from to page granule limit pages pages_peak largest_alloc");
     for (size_t i = 0; i < wr_report_pool_count(report); i++) {
         add_pool_shape(&table, &report->pools[i]);
     }
@@ -121,6 +122,16 @@ static void write_pinning(wr_sink *sink, const weir_device_report *report)
     wr_table_write(&table, sink);
 }
 
+static void write_capturing(wr_sink *sink, const weir_capturing *capturing)
+{
+    wr_table table;
+    wr_table_init(&table, "lr", "stream for_ms");
+    wr_table_add(&table, "%s", capturing->stream);
+    wr_table_add(&table, "%" PRIu64, capturing->for_ms);
+    block(sink, "capturing, so that nothing goes back");
+    wr_table_write(&table, sink);
+}
+
 static void bytes_row(wr_sink *sink, const char *name, uint64_t bytes,
                       const char *meaning)
 {
@@ -157,11 +168,43 @@ static void write_footprint(wr_sink *sink, const weir_device_report *report)
               "the largest free run that needs nothing from the driver");
 }
 
+static void write_spill(wr_sink *sink, const weir_pool_report *pool)
+{
+    char limit[WR_BYTES_TEXT], name[sizeof pool->name];
+    wr_sink_print(sink, "  pool \"%s\" ",
+                  wr_text_printable(pool->name, name, sizeof name));
+    if (pool->limit_bytes == 0) {
+        wr_sink_print(sink, "was full");
+    } else {
+        wr_sink_print(sink, "is full at %s", weir_format_bytes(pool->limit_bytes, limit));
+    }
+    wr_sink_print(sink, ": other pools served %" PRIu64 " requests for it\n",
+                  pool->spills);
+}
+
+/* One line for each pool that had to send requests elsewhere, however many. */
+static void write_spills(wr_sink *sink, const weir_device_report *report)
+{
+    bool any = false;
+    for (size_t i = 0; i < wr_report_pool_count(report); i++) {
+        const weir_pool_report *pool = &report->pools[i];
+        if (pool->spills == 0) {
+            continue;
+        }
+        if (!any) {
+            block(sink, "warnings");
+        }
+        any = true;
+        write_spill(sink, pool);
+    }
+}
+
 static void write_lists(wr_sink *sink, const weir_device_report *report)
 {
     if (wr_report_pool_count(report) > 0) {
         write_pool_shapes(sink, report);
         write_pool_bytes(sink, report);
+        write_spills(sink, report);
     }
     if (wr_report_holder_count(report) > 0) {
         write_holders(sink, report);
@@ -171,6 +214,9 @@ static void write_lists(wr_sink *sink, const weir_device_report *report)
     }
     if (wr_report_pinning_count(report) > 0) {
         write_pinning(sink, report);
+    }
+    if (report->capturing.stream[0] != '\0') {
+        write_capturing(sink, &report->capturing);
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include "sink.h"
 
-#define WR_TABLE_CELLS 168 /* 18 rows of up to 9 columns, and some */
+#define WR_TABLE_CELLS 360 /* 34 rows of up to 10 columns, and some */
 #define WR_TABLE_CELL_BYTES 48
 
 typedef struct wr_table {

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* Buffers: the public face of slices. A handle is looked at without a lock: its record is
  * always mapped, and its word says whether the generation still lives. */
+#include "checked.h"
 #include "device.h"
+#include "tag.h"
 
+#include "base/fork.h"
 #include "base/hot.h"
 #include "base/result.h"
+#include "manager/capture.h"
+#include "manager/limits.h"
+#include "manager/probe.h"
 #include "manager/tags.h"
 #include "manager/waits.h"
 
-#define REQUEST_MAX (UINT64_C(1) << 44) /* 16 TiB: beyond, a size is a mistake */
 #define ALIGNMENT_MAX (UINT64_C(1) << 21)
 
 /* ---- handles ---- */
 
 static weir_result refuse_handle(weir_buffer buffer, const char *function)
 {
+    WR_TRY(wr_fork_check());
     if (buffer.index == 0 || buffer.generation == 0) {
         return wr_error(WEIR_INVALID, "%s: {%u, %u} is no buffer", function, buffer.index,
                         buffer.generation);
@@ -45,12 +51,13 @@ static inline wr_slice *find(weir_buffer buffer, uint64_t *word)
 static weir_result check_request(const weir_stream *stream, uint64_t bytes,
                                  const weir_buffer_desc *desc, const weir_buffer *buffer)
 {
+    WR_TRY(wr_fork_check());
     if (stream == NULL || buffer == NULL) {
         return wr_error(
             WEIR_INVALID,
             "weir_buffer_create: the stream or the place for the buffer is NULL");
     }
-    if (bytes == 0 || bytes > REQUEST_MAX) {
+    if (bytes == 0 || bytes > WR_REQUEST_MAX) {
         return wr_error(
             WEIR_INVALID,
             "weir_buffer_create: %llu bytes requested; a buffer has 1 byte to 16 TiB",
@@ -60,6 +67,7 @@ static weir_result check_request(const weir_stream *stream, uint64_t bytes,
         return wr_error(WEIR_INVALID, "weir_buffer_create: stream \"%s\" is closed",
                         stream->manager.name);
     }
+    WR_TRY(wr_loss_check(&stream->manager.bank->loss));
     if (desc == NULL) {
         return WEIR_OK;
     }
@@ -77,44 +85,85 @@ static weir_result check_request(const weir_stream *stream, uint64_t bytes,
 
 /* Whatever is not an ordinary request of a size alone. */
 static WR_COLD weir_result create(weir_stream *stream, uint64_t bytes,
-                                  const weir_buffer_desc *desc, uint16_t tag,
+                                  const weir_buffer_desc *desc, uint64_t tag,
                                   wr_slice **slice)
 {
+    uint64_t margin = wr_checked_margin(&stream->manager);
     wr_request request = {.requested_bytes = bytes,
                           .extent_bytes =
-                              (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1),
-                          .tag = tag};
+                              (bytes + margin + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1),
+                          .tag = (uint16_t)tag,
+                          .persistent = stream->manager.window_depth > 0};
     if (desc != NULL) {
-        request.persistent = desc->persistent;
+        request.persistent |= desc->persistent;
         if (desc->alignment_bytes > WR_UNIT_BYTES) {
             request.alignment_bytes = desc->alignment_bytes;
             request.alignment_shift = (uint8_t)__builtin_ctzll(desc->alignment_bytes);
         }
     }
-    return wr_manager_reserve(&stream->manager, &request, slice);
+    return (tag & WR_TAG_LIMITED) != 0
+               ? wr_limits_reserve(&stream->manager, &request, slice)
+               : wr_manager_reserve(&stream->manager, &request, slice);
+}
+
+static inline uint64_t tag_of(const weir_stream *stream, const weir_buffer_desc *desc)
+{
+    return wr_tag_of(stream->manager.bank, desc == NULL ? NULL : desc->tag);
+}
+
+/* Nothing in the options is for create. */
+static inline bool is_ordinary(const weir_buffer_desc *desc)
+{
+    return desc == NULL || ((desc->size == 0 || desc->size == sizeof *desc) &&
+                            desc->alignment_bytes == 0 && !desc->persistent);
+}
+
+/* The first reference, and the handle. */
+static weir_buffer hand_out(wr_slice *slice, uint64_t reference)
+{
+    uint64_t word = atomic_load_explicit(&slice->word, memory_order_relaxed);
+    atomic_store_explicit(&slice->word, word | reference, memory_order_release);
+    return (weir_buffer){.index = wr_slice_id_of(slice),
+                         .generation = wr_word_generation(word)};
+}
+
+/* Arguments that are not valid, options that matter, streams that are not ordinary. */
+static WR_COLD weir_result create_with_care(weir_stream *stream, uint64_t bytes,
+                                            const weir_buffer_desc *desc,
+                                            weir_buffer *buffer)
+{
+    wr_slice *slice = NULL;
+    WR_TRY(check_request(stream, bytes, desc, buffer));
+    WR_TRY(create(stream, bytes, desc, tag_of(stream, desc), &slice));
+    bool checked = (stream->manager.gate & WR_GATE_CHECKED) != 0;
+    if (checked) {
+        wr_checked_arm(slice);
+    }
+    *buffer = hand_out(slice, checked ? WR_WORD_CHECKED | 1 : 1);
+    return WEIR_OK;
+}
+
+static inline uint64_t request_max(void)
+{
+    return atomic_load_explicit(&wr_wiped.request_max, memory_order_relaxed);
 }
 
 weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
                                const weir_buffer_desc *desc, weir_buffer *buffer)
 {
-    if (WR_UNLIKELY(stream == NULL || buffer == NULL || bytes - 1 >= REQUEST_MAX ||
-                    desc != NULL || stream->manager.closing)) {
-        WR_TRY(check_request(stream, bytes, desc, buffer));
+    if (WR_UNLIKELY(stream == NULL || buffer == NULL || bytes - 1 >= request_max() ||
+                    !is_ordinary(desc) || stream->manager.gate != 0)) {
+        return create_with_care(stream, bytes, desc, buffer);
     }
-    uint16_t tag = desc != NULL && desc->tag != NULL
-                       ? wr_tags_intern(stream->manager.bank, desc->tag)
-                       : wr_tag_current(stream->manager.bank);
+    uint64_t tag = tag_of(stream, desc);
     wr_slice *slice = NULL;
-    if (desc == NULL || (!desc->persistent && desc->alignment_bytes <= WR_UNIT_BYTES)) {
+    if (WR_LIKELY((tag & WR_TAG_LIMITED) == 0)) {
         slice = wr_manager_reserve_hot(&stream->manager, bytes, tag);
     }
     if (WR_UNLIKELY(slice == NULL)) {
         WR_TRY(create(stream, bytes, desc, tag, &slice));
     }
-    uint64_t word = atomic_load_explicit(&slice->word, memory_order_relaxed);
-    atomic_store_explicit(&slice->word, word | 1, memory_order_release);
-    *buffer = (weir_buffer){.index = wr_slice_id_of(slice),
-                            .generation = wr_word_generation(word)};
+    *buffer = hand_out(slice, 1);
     return WEIR_OK;
 }
 
@@ -125,9 +174,9 @@ weir_result weir_buffer_retain(weir_buffer buffer)
     uint64_t word;
     wr_slice *slice = find(buffer, &word);
     while (slice != NULL) {
-        if (wr_word_references(word) == UINT32_MAX) {
+        if ((wr_word_references(word) | WR_WORD_CHECKED) == UINT32_MAX) {
             return wr_error(WEIR_LIMIT,
-                            "weir_buffer_retain: the buffer has 2^32 - 1 references");
+                            "weir_buffer_retain: the buffer has 2^31 - 1 references");
         }
         if (atomic_compare_exchange_weak_explicit(&slice->word, &word, word + 1,
                                                   memory_order_acq_rel,
@@ -139,16 +188,29 @@ weir_result weir_buffer_retain(weir_buffer buffer)
     return refuse_handle(buffer, "weir_buffer_retain");
 }
 
-weir_result weir_buffer_release(weir_buffer buffer)
+static inline uint64_t next_generation(uint64_t word)
 {
-    uint64_t word;
-    wr_slice *slice = find(buffer, &word);
+    return (uint64_t)(uint32_t)(wr_word_generation(word) + 1) << 32;
+}
+
+static inline bool exchange(wr_slice *slice, uint64_t *word, uint64_t after)
+{
+    return atomic_compare_exchange_weak_explicit(
+        &slice->word, word, after, memory_order_acq_rel, memory_order_acquire);
+}
+
+/* Of several references, or of a buffer in checked mode, whatever becomes of it
+ * meanwhile. */
+static __attribute__((noinline)) weir_result
+release_shared(weir_buffer buffer, wr_slice *slice, uint64_t word)
+{
     while (slice != NULL) {
-        bool last = wr_word_references(word) == 1;
-        uint64_t after =
-            last ? (uint64_t)(uint32_t)(wr_word_generation(word) + 1) << 32 : word - 1;
-        if (atomic_compare_exchange_weak_explicit(
-                &slice->word, &word, after, memory_order_acq_rel, memory_order_acquire)) {
+        uint32_t references = wr_word_references(word);
+        bool last = (references & ~WR_WORD_CHECKED) == 1;
+        if (exchange(slice, &word, last ? next_generation(word) : word - 1)) {
+            if (last && references != 1) {
+                return wr_checked_release(buffer, slice);
+            }
             if (last) {
                 wr_manager_release(slice);
             }
@@ -159,22 +221,35 @@ weir_result weir_buffer_release(weir_buffer buffer)
     return refuse_handle(buffer, "weir_buffer_release");
 }
 
+weir_result weir_buffer_release(weir_buffer buffer)
+{
+    uint64_t word;
+    wr_slice *slice = find(buffer, &word);
+    while (slice != NULL) {
+        if (WR_UNLIKELY(wr_word_references(word) != 1)) {
+            return release_shared(buffer, slice, word);
+        }
+        if (exchange(slice, &word, next_generation(word))) {
+            wr_manager_release(slice);
+            return WEIR_OK;
+        }
+        slice = find(buffer, &word);
+    }
+    return refuse_handle(buffer, "weir_buffer_release");
+}
+
 /* ---- use on another stream ---- */
 
-/* Makes `stream` wait, on the device, for what the buffer's own stream has queued. */
-static weir_result order_behind(wr_manager *own, weir_stream *stream)
+/* Under the own manager's lock. Recorded work orders itself when it is launched. */
+static weir_result use(wr_manager *own, wr_slice *slice, wr_manager *stream)
 {
-    wr_bank *bank = own->bank;
-    if (bank->table->stream_test(bank->driver, own->stream) == WEIR_OK) {
-        return WEIR_OK; /* nothing is queued */
-    }
-    weir_driver_fence fence = 0;
-    WR_TRY(bank->table->fence_record(bank->driver, own->stream, &fence));
-    WR_COUNT(bank->events.fences);
     weir_result result =
-        bank->table->stream_wait(bank->driver, stream->manager.stream, fence);
-    bank->table->fence_release(bank->driver, fence);
-    return result;
+        stream->capturing ? wr_graph_add(own, slice, stream) : WEIR_NOT_READY;
+    if (result != WEIR_NOT_READY || stream == own) {
+        return result == WEIR_NOT_READY ? WEIR_OK : result;
+    }
+    WR_TRY(wr_waits_order(own, stream));
+    return wr_waits_add_use(own, slice, stream->slot);
 }
 
 weir_result weir_buffer_use(weir_buffer buffer, weir_stream *stream)
@@ -193,32 +268,22 @@ weir_result weir_buffer_use(weir_buffer buffer, weir_stream *stream)
                         "weir_buffer_use: stream \"%s\" is closed, or of another device",
                         stream->manager.name);
     }
-    if (&stream->manager == own) {
+    if (&stream->manager == own && !own->capturing) {
         return WEIR_OK;
     }
     wr_manager_lock(own);
-    weir_result result = order_behind(own, stream);
-    if (result == WEIR_OK) {
-        result = wr_waits_add_use(own, slice, stream->manager.slot);
-    }
+    weir_result result = use(own, slice, &stream->manager);
     wr_manager_unlock(own);
-    return result;
+    return wr_probe_heed(own->bank, result);
 }
 
 /* ---- looking ---- */
-
-/* Where the buffer begins in its slice. */
-static uint64_t begin_of(const wr_slice *slice)
-{
-    uint64_t mask = (UINT64_C(1) << slice->alignment_shift) - 1;
-    return (slice->address + mask) & ~mask;
-}
 
 uint64_t weir_buffer_address(weir_buffer buffer)
 {
     uint64_t word;
     wr_slice *slice = find(buffer, &word);
-    return slice == NULL ? 0 : begin_of(slice);
+    return slice == NULL ? 0 : wr_slice_begin(slice);
 }
 
 uint64_t weir_buffer_bytes(weir_buffer buffer)
@@ -238,7 +303,9 @@ uint64_t weir_buffer_extent(weir_buffer buffer)
 uint32_t weir_buffer_references(weir_buffer buffer)
 {
     uint64_t word;
-    return find(buffer, &word) == NULL ? 0 : wr_word_references(word);
+    return find(buffer, &word) == NULL
+               ? 0
+               : wr_word_references(word) & (uint32_t)~WR_WORD_CHECKED;
 }
 
 weir_stream *weir_buffer_stream(weir_buffer buffer)
@@ -275,10 +342,11 @@ weir_result weir_buffer_write(weir_buffer buffer, uint64_t offset_bytes, const v
     wr_slice *slice;
     WR_TRY(check_range(buffer, offset_bytes, data, bytes, &slice, "weir_buffer_write"));
     wr_manager *own = slice->pool->manager;
-    return bytes == 0
-               ? WEIR_OK
-               : own->bank->table->write(own->bank->driver, own->stream,
-                                         begin_of(slice) + offset_bytes, data, bytes);
+    wr_bank *bank = own->bank;
+    uint64_t address = wr_slice_begin(slice) + offset_bytes;
+    return bytes == 0 ? WEIR_OK
+                      : wr_probe_heed(bank, bank->table->write(bank->driver, own->stream,
+                                                               address, data, bytes));
 }
 
 weir_result weir_buffer_read(weir_buffer buffer, uint64_t offset_bytes, void *data,
@@ -287,8 +355,12 @@ weir_result weir_buffer_read(weir_buffer buffer, uint64_t offset_bytes, void *da
     wr_slice *slice;
     WR_TRY(check_range(buffer, offset_bytes, data, bytes, &slice, "weir_buffer_read"));
     wr_manager *own = slice->pool->manager;
-    return bytes == 0
-               ? WEIR_OK
-               : own->bank->table->read(own->bank->driver, own->stream,
-                                        begin_of(slice) + offset_bytes, data, bytes);
+    if (own->capturing) {
+        return wr_capture_refuse_on(own, "weir_buffer_read");
+    }
+    wr_bank *bank = own->bank;
+    uint64_t address = wr_slice_begin(slice) + offset_bytes;
+    return bytes == 0 ? WEIR_OK
+                      : wr_probe_heed(bank, bank->table->read(bank->driver, own->stream,
+                                                              address, data, bytes));
 }

@@ -2,6 +2,7 @@
 /* weir_device_check: all walkers, all sums. */
 #include "device.h"
 
+#include "base/fork.h"
 #include "base/result.h"
 
 static weir_result wrong(const char *where, const char *what)
@@ -29,8 +30,28 @@ static weir_result check_reserved(weir_device *device)
                           (unsigned long long)usage.reserved_bytes);
 }
 
+/* Caps are held against a count of its own for each pool. Bytes in transit are in the
+ * books of the first one. */
+static weir_result check_pools(weir_device *device)
+{
+    wr_bank *bank = &device->bank;
+    wr_totals pools[WR_POOL_MAX];
+    wr_usage_pools(device, pools);
+    for (uint32_t i = 0; i < bank->class_count && WR_GET(bank->transit) == 0; i++) {
+        uint64_t reserved = WR_GET(bank->classes[i].reserved);
+        if (reserved != wr_totals_reserved(&pools[i])) {
+            return wr_error(WEIR_INVALID,
+                            "check: pool \"%s\" has %llu bytes, its parts add up to %llu",
+                            bank->classes[i].layout.name, (unsigned long long)reserved,
+                            (unsigned long long)wr_totals_reserved(&pools[i]));
+        }
+    }
+    return WEIR_OK;
+}
+
 weir_result weir_device_check(weir_device *device)
 {
+    WR_TRY(wr_fork_check());
     if (device == NULL) {
         return wr_error(WEIR_INVALID, "weir_device_check: the device is NULL");
     }
@@ -48,5 +69,6 @@ weir_result weir_device_check(weir_device *device)
         }
     }
     const char *what = wr_bank_walk(&device->bank);
-    return what != NULL ? wrong("bank", what) : check_reserved(device);
+    WR_TRY(what != NULL ? wrong("bank", what) : check_pools(device));
+    return check_reserved(device);
 }

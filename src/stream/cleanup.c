@@ -2,6 +2,7 @@
 /* Explicit cleanup: hooks first, then the manager's part, then who pins the rest. */
 #include "device.h"
 
+#include "base/fork.h"
 #include "base/result.h"
 #include "manager/cleanup.h"
 
@@ -21,6 +22,7 @@ weir_result weir_device_memory_cleanup(weir_device *device, const weir_cleanup_d
 {
     const weir_cleanup_desc defaults = {0};
     desc = desc == NULL ? &defaults : desc;
+    WR_TRY(wr_fork_check());
     if (device == NULL || (desc->size != 0 && desc->size != sizeof *desc) ||
         (outcome != NULL && outcome->size != 0 && outcome->size != sizeof *outcome)) {
         return wr_error(WEIR_INVALID,
@@ -29,6 +31,7 @@ weir_result weir_device_memory_cleanup(weir_device *device, const weir_cleanup_d
     }
     if (!desc->no_drain) {
         wr_hooks_before_cleanup(device);
+        WR_TRY(wr_fork_check()); /* a hook may have forked */
     }
     weir_cleanup_outcome done = {.size = outcome == NULL ? 0 : outcome->size};
     WR_TRY(wr_cleanup_run(&device->bank, desc, &done));

@@ -2,9 +2,14 @@
 /* Opening and closing devices. */
 #include "device.h"
 
+#include "checked.h"
+
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/result.h"
+#include "manager/capture.h"
 #include "manager/cleanup.h"
+#include "manager/preset.h"
 #include "manager/tags.h"
 
 #include <stdio.h>
@@ -62,24 +67,33 @@ static void read_options(wr_bank *bank, const weir_device_desc *desc)
     bank->options.trust_uses = desc->trust_uses;
     atomic_init(&bank->limit_bytes, desc->limit_bytes);
     bank->granule_bytes = desc->no_granules ? 0 : bank->properties.granule_bytes;
+    bank->loss.checked =
+        bank->properties.host_visible && wr_checked_is_wanted(desc->checked);
 }
 
 static weir_result open_bank(weir_device *device, const weir_driver_table *table,
                              const char *argument, const weir_device_desc *desc)
 {
     wr_bank *bank = &device->bank;
-    bank->table = table;
-    WR_TRY(table->open(argument, desc->driver_config, &bank->driver));
-    table->properties(bank->driver, &bank->properties);
+    WR_TRY(wr_loss_open(&bank->loss, table, argument, desc->driver_config));
+    bank->table = &bank->loss.table;
+    bank->driver = &bank->loss.base;
+    bank->table->properties(bank->driver, &bank->properties);
     weir_result result = check_properties(bank);
+    wr_layouts layouts;
     if (result == WEIR_OK) {
         read_options(bank, desc);
+        result = wr_layouts_get(bank, desc->preset, desc->pools, desc->pool_count,
+                                "weir_device_open", &layouts);
+    }
+    if (result == WEIR_OK) {
+        memcpy(device->preset, layouts.name, sizeof device->preset);
         bank->opened_ms = wr_idle_now_ms(bank);
         wr_idle_set_tick(bank, bank->opened_ms);
-        result = wr_bank_init(bank, desc->preset);
+        result = wr_bank_init(bank, &layouts);
     }
     if (result != WEIR_OK) {
-        table->close(bank->driver);
+        bank->table->close(bank->driver);
     }
     return result;
 }
@@ -90,46 +104,52 @@ weir_result weir_device_open_driver(const weir_driver_table *table, const char *
 {
     const weir_device_desc defaults = {0};
     desc = desc == NULL ? &defaults : desc;
+    WR_TRY(wr_fork_check());
     if (device_out == NULL || (desc->size != 0 && desc->size != sizeof *desc)) {
         return wr_error(
             WEIR_INVALID,
             "weir_device_open: no place for the device, or options of another size");
     }
     WR_TRY(check_table(table));
+    WR_TRY(wr_fork_enter(WR_REQUEST_MAX));
     argument = argument == NULL ? "" : argument;
+    weir_result result = WEIR_OUT_OF_HOST_MEMORY;
     weir_device *device = wr_host_alloc(sizeof *device);
     if (device == NULL) {
-        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a device");
+        wr_error(result, "no host memory for a device");
+        goto undo_enter;
     }
-    weir_result result = open_bank(device, table, argument, desc);
+    result = open_bank(device, table, argument, desc);
     if (result != WEIR_OK) {
         goto undo_alloc;
     }
     snprintf(device->name, sizeof device->name, "%s%s%s", table->name,
              argument[0] == 0 ? "" : ":", argument);
-    snprintf(device->preset, sizeof device->preset, "%s",
-             desc->preset == NULL ? "elastic" : desc->preset);
     result = wr_stream_open(device, &(weir_stream_desc){.name = "default"},
                             &device->default_stream);
     if (result != WEIR_OK) {
         goto undo_bank;
     }
     device->default_stream->is_default = true;
+    wr_reclaim_init(device);
     wr_reclaimer_init(device, !desc->no_thread && !desc->no_idle);
     *device_out = device;
     return WEIR_OK;
 
 undo_bank:
     wr_bank_finish(&device->bank);
-    table->close(device->bank.driver);
+    device->bank.table->close(device->bank.driver);
 undo_alloc:
     wr_host_free(device);
+undo_enter:
+    wr_fork_leave();
     return result;
 }
 
 weir_result weir_device_open(const char *name, const weir_device_desc *desc,
                              weir_device **device)
 {
+    WR_TRY(wr_fork_check());
     if (name == NULL || device == NULL) {
         return wr_error(WEIR_INVALID,
                         "weir_device_open: the name or the place for it is NULL");
@@ -180,16 +200,19 @@ static uint32_t count_open_streams(weir_device *device)
 
 void weir_device_abandon(weir_device *device)
 {
-    if (device == NULL) {
+    if (device == NULL || wr_fork_is_child()) {
         return;
     }
     wr_reclaimer_finish(device);
+    wr_reclaim_finish(device);
+    wr_capture_finish(&device->bank);
     while (device->streams != NULL) {
         wr_stream_end(device->streams);
     }
     wr_bank_finish(&device->bank);
     device->bank.table->close(device->bank.driver);
     wr_host_free(device);
+    wr_fork_leave();
 }
 
 weir_result weir_device_close(weir_device *device)
@@ -197,7 +220,14 @@ weir_result weir_device_close(weir_device *device)
     if (device == NULL) {
         return WEIR_OK;
     }
+    WR_TRY(wr_fork_check());
+    if (wr_reclaim_is_inside(device)) {
+        return wr_error(
+            WEIR_BUSY, "weir_device_close: called inside a reclaim callback of device %s",
+            device->name);
+    }
     wr_hooks_before_close(device);
+    WR_TRY(wr_fork_check()); /* a hook may have forked */
     uint64_t live = count_live(device);
     if (live > 0) {
         wr_error(WEIR_BUSY, "weir_device_close: %llu buffers are still held:",
@@ -205,6 +235,15 @@ weir_result weir_device_close(weir_device *device)
         wr_holders_append(&device->bank);
         wr_error_append("; release them, or call weir_device_abandon");
         return WEIR_BUSY;
+    }
+    WR_TRY(wr_capture_refuse(&device->bank, "weir_device_close"));
+    weir_graph *graph = wr_graph_first(&device->bank);
+    if (graph != NULL) {
+        return wr_error(
+            WEIR_BUSY,
+            "weir_device_close: graph \"%s\" still exists; destroy all graphs "
+            "first, or call weir_device_abandon",
+            graph->name);
     }
     uint32_t streams = count_open_streams(device);
     if (streams > 0) {
@@ -222,17 +261,18 @@ weir_result weir_device_close(weir_device *device)
 
 weir_stream *weir_device_default_stream(weir_device *device)
 {
-    return device == NULL ? NULL : device->default_stream;
+    return device == NULL || wr_fork_is_child() ? NULL : device->default_stream;
 }
 
 weir_driver *weir_device_driver(weir_device *device)
 {
-    return device == NULL ? NULL : device->bank.driver;
+    return device == NULL || wr_fork_is_child() ? NULL : device->bank.loss.real;
 }
 
 weir_result weir_device_properties(weir_device *device,
                                    weir_driver_properties *properties)
 {
+    WR_TRY(wr_fork_check());
     if (device == NULL || properties == NULL) {
         return wr_error(WEIR_INVALID, "weir_device_properties: an argument is NULL");
     }
@@ -242,16 +282,17 @@ weir_result weir_device_properties(weir_device *device,
 
 const char *weir_device_name(const weir_device *device)
 {
-    return device == NULL ? "" : device->name;
+    return device == NULL || wr_fork_is_child() ? "" : device->name;
 }
 
 const char *weir_device_preset(const weir_device *device)
 {
-    return device == NULL ? "" : device->preset;
+    return device == NULL || wr_fork_is_child() ? "" : device->preset;
 }
 
 weir_result weir_device_limit(weir_device *device, uint64_t limit_bytes)
 {
+    WR_TRY(wr_fork_check());
     if (device == NULL) {
         return wr_error(WEIR_INVALID, "weir_device_limit: the device is NULL");
     }
@@ -263,6 +304,7 @@ weir_result weir_device_limit(weir_device *device, uint64_t limit_bytes)
 
 weir_result weir_device_tick(weir_device *device, uint64_t now_ms)
 {
+    WR_TRY(wr_fork_check());
     if (device == NULL) {
         return wr_error(WEIR_INVALID, "weir_device_tick: the device is NULL");
     }
@@ -273,6 +315,7 @@ weir_result weir_device_tick(weir_device *device, uint64_t now_ms)
 
 weir_result weir_device_sync(weir_device *device)
 {
+    WR_TRY(wr_fork_check());
     if (device == NULL) {
         return wr_error(WEIR_INVALID, "weir_device_sync: the device is NULL");
     }

@@ -3,29 +3,24 @@
 #ifndef WR_STREAM_DEVICE_H
 #define WR_STREAM_DEVICE_H
 
+#include "callbacks.h"
+
 #include "manager/manager.h"
 
 #include <weir/report.h>
 
 #include <pthread.h>
 
-#define WR_HOOK_MAX 8u
-
 /* The idle reclaimer's thread (reclaimer.c). */
 typedef struct wr_reclaimer {
     pthread_mutex_t mutex;
     pthread_cond_t wanted;
     pthread_t thread;
-    bool started; /* guard: mutex */
-    bool stop;    /* guard: mutex */
-    bool enabled; /* constant: a thread may be started */
+    bool started;             /* guard: mutex */
+    bool stop;                /* guard: mutex */
+    bool enabled;             /* constant: a thread may be started */
+    struct weir_device *next; /* in the list of devices that may have a thread */
 } wr_reclaimer;
-
-typedef struct wr_hook {
-    weir_stream_hook hook;
-    bool running; /* guard: the stream's hooks_mutex */
-    pthread_t runner;
-} wr_hook;
 
 struct weir_stream {
     wr_manager manager; /* first: the manager is the stream */
@@ -33,10 +28,7 @@ struct weir_stream {
     bool adopted;
     bool is_default;
     weir_stream *next; /* in device->streams, guard: device->lock */
-    pthread_mutex_t hooks_mutex;
-    pthread_cond_t hooks_idle;
-    wr_hook hooks[WR_HOOK_MAX];
-    uint32_t hook_count;
+    wr_callbacks hooks;
 };
 
 struct weir_device {
@@ -48,12 +40,16 @@ struct weir_device {
     weir_stream *default_stream;
     wr_lock reap_lock; /* one reaper at a time */
     wr_reclaimer reclaimer;
+    wr_callbacks reclaims; /* the program's, called when there is no room */
 };
 
 static inline weir_stream *wr_stream_of(wr_manager *manager)
 {
     return (weir_stream *)(void *)manager;
 }
+
+/* Sizes above are mistakes: 16 TiB. */
+#define WR_REQUEST_MAX (UINT64_C(1) << 44)
 
 /* stream.c */
 weir_result wr_stream_open(weir_device *device, const weir_stream_desc *desc,
@@ -71,7 +67,14 @@ void wr_hooks_stream_closes(weir_stream *stream);
 
 /* reclaimer.c */
 void wr_reclaimer_init(weir_device *device, bool enabled);
+/* Joins the thread; also done for all devices when the process ends. */
 void wr_reclaimer_finish(weir_device *device);
+
+/* reclaim.c */
+void wr_reclaim_init(weir_device *device);
+void wr_reclaim_finish(weir_device *device);
+/* Whether the calling thread is inside a reclaim callback of the device. */
+bool wr_reclaim_is_inside(const weir_device *device);
 
 /* holders.c: "weights 64.0 MiB in 1 buffer, ..." appended to the last error. */
 void wr_holders_append(wr_bank *bank);
@@ -83,8 +86,5 @@ void wr_survey_pinning(wr_bank *bank, weir_pinning *pinning, size_t capacity);
 
 /* usage.c: the books of each pool, one snapshot. */
 void wr_usage_pools(weir_device *device, wr_totals pools[WR_POOL_MAX]);
-
-/* tag.c: the tag of the calling thread on this device; 0 none. */
-uint16_t wr_tag_current(wr_bank *bank);
 
 #endif

@@ -6,6 +6,8 @@
 #include "base/result.h"
 #include "manager/tags.h"
 
+#include <sched.h>
+
 #define NAMED 4
 
 void wr_holders_append(wr_bank *bank)
@@ -57,7 +59,7 @@ static wr_slice *next_live(wr_manager *manager, uint32_t pool)
     return slice;
 }
 
-void wr_holders_evict(wr_manager *manager)
+static void evict_all(wr_manager *manager)
 {
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         wr_slice *slice;
@@ -67,4 +69,20 @@ void wr_holders_evict(wr_manager *manager)
             }
         }
     }
+}
+
+/* Another thread may have made a handle stale just before and be about to give its slice
+ * back; the manager stays until it has. */
+void wr_holders_evict(wr_manager *manager)
+{
+    uint64_t live = 0;
+    do {
+        evict_all(manager);
+        wr_manager_lock(manager);
+        live = wr_manager_live(manager);
+        wr_manager_unlock(manager);
+        if (live > 0) {
+            sched_yield();
+        }
+    } while (live > 0);
 }

@@ -2,18 +2,34 @@
 /* The idle reclaimer: a thread that gives back what nobody has used for idle_ms, even if
  * the program never calls again. It starts with the first release and parks, without
  * wake-ups, when there is nothing that time could give back; the next release wakes it
- * (bank->parked). */
+ * (bank->parked).
+ *
+ * The code that it runs stays: the library, or the plug-in that it is a part of, is
+ * marked not to be unloaded. At the end of the process the thread is joined before
+ * memory and drivers go; buffers may still be released afterwards. */
 #define _GNU_SOURCE
 #include "device.h"
 
+#include "base/fork.h"
 #include "manager/cleanup.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define STEPS_PER_PERIOD 8u
 #define STEP_MS_MIN 5u
+#define EXIT_SECONDS 2
+
+/* Devices whose thread may run. */
+static struct {
+    wr_lock lock;
+    weir_device *first;
+    pthread_once_t once;
+} enabled = {.once = PTHREAD_ONCE_INIT};
 
 static bool must_stop(wr_reclaimer *reclaimer)
 {
@@ -79,6 +95,9 @@ static bool start(weir_device *device)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = pthread_create(&device->reclaimer.thread, NULL, run, device) == 0;
+    if (started) {
+        pthread_setname_np(device->reclaimer.thread, "weir-reclaim");
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
@@ -97,7 +116,97 @@ static void wake(wr_bank *bank)
     pthread_mutex_unlock(&reclaimer->mutex);
 }
 
-void wr_reclaimer_init(weir_device *device, bool enabled)
+/* ---- stopping ---- */
+
+/* With `patience`, waits no longer than that many seconds: a thread that calls exit() may
+ * hold what the reclaimer needs. Not at all if that thread is the reclaimer itself, in a
+ * driver that exits. False: the thread still runs. */
+static bool join(pthread_t thread, int patience)
+{
+    if (pthread_equal(thread, pthread_self())) {
+        return false;
+    }
+    if (patience == 0) {
+        return pthread_join(thread, NULL) == 0;
+    }
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += patience;
+    return pthread_timedjoin_np(thread, NULL, &end) == 0;
+}
+
+static void stop(weir_device *device, int patience)
+{
+    wr_reclaimer *reclaimer = &device->reclaimer;
+    pthread_mutex_lock(&reclaimer->mutex);
+    reclaimer->stop = true;
+    bool started = reclaimer->started;
+    pthread_cond_signal(&reclaimer->wanted);
+    pthread_mutex_unlock(&reclaimer->mutex);
+    if (started && join(reclaimer->thread, patience)) {
+        pthread_mutex_lock(&reclaimer->mutex);
+        reclaimer->started = false;
+        pthread_mutex_unlock(&reclaimer->mutex);
+    }
+    WR_PUT(device->bank.parked, 0);
+}
+
+static void stop_all(void)
+{
+    if (wr_fork_is_child()) {
+        return;
+    }
+    wr_lock_take(&enabled.lock);
+    for (weir_device *device = enabled.first; device != NULL;
+         device = device->reclaimer.next) {
+        stop(device, EXIT_SECONDS);
+    }
+    wr_lock_leave(&enabled.lock);
+}
+
+/* The program itself has no name and needs no pin; nothing is loaded that is not there.
+ */
+static void pin_library(void)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (dladdr1(&enabled, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 && map != NULL &&
+        map->l_name[0] != 0) {
+        (void)dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
+}
+
+static void prepare_process(void)
+{
+    pin_library();
+    (void)atexit(stop_all);
+}
+
+static void enlist(weir_device *device)
+{
+    pthread_once(&enabled.once, prepare_process);
+    wr_lock_take(&enabled.lock);
+    device->reclaimer.next = enabled.first;
+    enabled.first = device;
+    wr_lock_leave(&enabled.lock);
+}
+
+static void delist(weir_device *device)
+{
+    wr_lock_take(&enabled.lock);
+    weir_device **link = &enabled.first;
+    while (*link != NULL && *link != device) {
+        link = &(*link)->reclaimer.next;
+    }
+    if (*link != NULL) {
+        *link = device->reclaimer.next;
+    }
+    wr_lock_leave(&enabled.lock);
+}
+
+/* ---- coming and going ---- */
+
+void wr_reclaimer_init(weir_device *device, bool may_start)
 {
     wr_reclaimer *reclaimer = &device->reclaimer;
     pthread_condattr_t attributes;
@@ -106,23 +215,18 @@ void wr_reclaimer_init(weir_device *device, bool enabled)
     pthread_mutex_init(&reclaimer->mutex, NULL);
     pthread_cond_init(&reclaimer->wanted, &attributes);
     pthread_condattr_destroy(&attributes);
-    reclaimer->enabled = enabled;
+    reclaimer->enabled = may_start;
     device->bank.wake = wake;
-    WR_PUT(device->bank.parked, enabled);
+    WR_PUT(device->bank.parked, may_start);
+    if (may_start) {
+        enlist(device);
+    }
 }
 
 void wr_reclaimer_finish(weir_device *device)
 {
-    wr_reclaimer *reclaimer = &device->reclaimer;
-    WR_PUT(device->bank.parked, 0);
-    pthread_mutex_lock(&reclaimer->mutex);
-    reclaimer->stop = true;
-    bool started = reclaimer->started;
-    pthread_cond_signal(&reclaimer->wanted);
-    pthread_mutex_unlock(&reclaimer->mutex);
-    if (started) {
-        pthread_join(reclaimer->thread, NULL);
-    }
-    pthread_cond_destroy(&reclaimer->wanted);
-    pthread_mutex_destroy(&reclaimer->mutex);
+    delist(device);
+    stop(device, 0);
+    pthread_cond_destroy(&device->reclaimer.wanted);
+    pthread_mutex_destroy(&device->reclaimer.mutex);
 }

@@ -2,9 +2,12 @@
 /* Streams: opening, ending, waiting, launching. */
 #include "device.h"
 
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/result.h"
+#include "manager/capture.h"
 #include "manager/cleanup.h"
+#include "manager/probe.h"
 #include "manager/waits.h"
 
 weir_result wr_stream_open(weir_device *device, const weir_stream_desc *desc,
@@ -20,14 +23,15 @@ weir_result wr_stream_open(weir_device *device, const weir_stream_desc *desc,
     if (result != WEIR_OK) {
         goto undo_alloc;
     }
+    stream->device = device;
+    stream->adopted = desc->native != NULL;
+    stream->manager.gate |= bank->loss.checked ? WR_GATE_CHECKED : 0;
+    wr_callbacks_init(&stream->hooks);
+    /* From here on others find it in the roster. */
     result = wr_manager_init(&stream->manager, bank, queue, desc->name);
     if (result != WEIR_OK) {
         goto undo_queue;
     }
-    stream->device = device;
-    stream->adopted = desc->native != NULL;
-    pthread_mutex_init(&stream->hooks_mutex, NULL);
-    pthread_cond_init(&stream->hooks_idle, NULL);
     wr_lock_take(&device->lock);
     stream->next = device->streams;
     device->streams = stream;
@@ -36,6 +40,7 @@ weir_result wr_stream_open(weir_device *device, const weir_stream_desc *desc,
     return WEIR_OK;
 
 undo_queue:
+    wr_callbacks_finish(&stream->hooks);
     bank->table->stream_close(bank->driver, queue);
 undo_alloc:
     wr_host_free(stream);
@@ -47,6 +52,7 @@ weir_result weir_stream_create(weir_device *device, const weir_stream_desc *desc
 {
     const weir_stream_desc defaults = {0};
     desc = desc == NULL ? &defaults : desc;
+    WR_TRY(wr_fork_check());
     if (device == NULL || stream == NULL ||
         (desc->size != 0 && desc->size != sizeof *desc)) {
         return wr_error(
@@ -73,8 +79,7 @@ static void unlist(weir_stream *stream)
 
 static void destroy(weir_stream *stream)
 {
-    pthread_cond_destroy(&stream->hooks_idle);
-    pthread_mutex_destroy(&stream->hooks_mutex);
+    wr_callbacks_finish(&stream->hooks);
     wr_host_free(stream);
 }
 
@@ -102,6 +107,7 @@ static void close_queue(weir_stream *stream, weir_driver_fence fence)
     wr_lock_take(&bank->roster_lock);
     manager->closing_fence = fence;
     manager->closing = true;
+    manager->gate |= WR_GATE_CLOSED;
     bank->table->stream_close(bank->driver, manager->stream);
     wr_lock_leave(&bank->roster_lock);
 }
@@ -120,16 +126,20 @@ weir_result weir_stream_close(weir_stream *stream)
     if (stream == NULL) {
         return WEIR_OK;
     }
+    WR_TRY(wr_fork_check());
     if (stream->is_default) {
         return wr_error(WEIR_INVALID,
                         "weir_stream_close: the default stream ends with its device");
     }
     wr_hooks_stream_closes(stream);
+    WR_TRY(wr_fork_check()); /* a hook may have forked */
+    weir_device *device =
+        stream->device; /* once closed, any thread may reap the stream */
     wr_manager *manager = &stream->manager;
-    weir_driver_fence fence = manager->capturing ? 0 : last_fence(stream);
+    weir_driver_fence fence = manager->recording != NULL ? 0 : last_fence(stream);
     wr_manager_lock(manager);
     uint64_t live = wr_manager_live(manager);
-    if (live == 0 && !manager->capturing) {
+    if (live == 0 && manager->recording == NULL) {
         wr_waits_close_batch(manager);
         wr_manager_publish(manager);
         close_queue(stream, fence);
@@ -143,10 +153,13 @@ weir_result weir_stream_close(weir_stream *stream)
         return refuse_live(stream, live);
     }
     if (!closed) {
-        return wr_error(WEIR_BUSY, "weir_stream_close: stream \"%s\" is capturing",
-                        manager->name);
+        return wr_error(
+            WEIR_BUSY,
+            "weir_stream_close: stream \"%s\" is capturing, or primed for it; "
+            "end or abort that first",
+            manager->name);
     }
-    wr_stream_reap(stream->device);
+    wr_stream_reap(device);
     return WEIR_OK;
 }
 
@@ -205,15 +218,21 @@ void wr_stream_end(weir_stream *stream)
 
 weir_result weir_stream_sync(weir_stream *stream)
 {
+    WR_TRY(wr_fork_check());
     if (stream == NULL) {
         return wr_error(WEIR_INVALID, "weir_stream_sync: the stream is NULL");
     }
     wr_bank *bank = stream->manager.bank;
-    return bank->table->stream_sync(bank->driver, stream->manager.stream);
+    if (stream->manager.capturing) {
+        return wr_capture_refuse_on(&stream->manager, "weir_stream_sync");
+    }
+    return wr_probe_heed(bank,
+                         bank->table->stream_sync(bank->driver, stream->manager.stream));
 }
 
 weir_result weir_stream_launch(weir_stream *stream, const weir_launch *launch)
 {
+    WR_TRY(wr_fork_check());
     if (stream == NULL || launch == NULL || launch->kernel == NULL ||
         (launch->arguments == NULL && launch->argument_bytes > 0)) {
         return wr_error(WEIR_INVALID, "weir_stream_launch: the stream, launch, kernel or "
@@ -223,12 +242,14 @@ weir_result weir_stream_launch(weir_stream *stream, const weir_launch *launch)
     if (bank->table->launch == NULL) {
         return wr_error(WEIR_UNSUPPORTED, "driver %s runs no kernels", bank->table->name);
     }
-    return bank->table->launch(bank->driver, stream->manager.stream, launch);
+    return wr_probe_heed(bank, bank->table->launch(bank->driver, stream->manager.stream,
+                                                   launch));
 }
 
 void *weir_stream_native(weir_stream *stream)
 {
-    if (stream == NULL || stream->manager.bank->table->stream_native == NULL) {
+    if (stream == NULL || wr_fork_is_child() ||
+        stream->manager.bank->table->stream_native == NULL) {
         return NULL;
     }
     return stream->manager.bank->table->stream_native(stream->manager.bank->driver,
@@ -237,15 +258,15 @@ void *weir_stream_native(weir_stream *stream)
 
 weir_driver_stream weir_stream_driver_stream(weir_stream *stream)
 {
-    return stream == NULL ? 0 : stream->manager.stream;
+    return stream == NULL || wr_fork_is_child() ? 0 : stream->manager.stream;
 }
 
 weir_device *weir_stream_device(weir_stream *stream)
 {
-    return stream == NULL ? NULL : stream->device;
+    return stream == NULL || wr_fork_is_child() ? NULL : stream->device;
 }
 
 const char *weir_stream_name(const weir_stream *stream)
 {
-    return stream == NULL ? "" : stream->manager.name;
+    return stream == NULL || wr_fork_is_child() ? "" : stream->manager.name;
 }

@@ -2,8 +2,10 @@
 /* The costly report: walks all slices and asks the system. */
 #include "device.h"
 
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/result.h"
+#include "manager/capture.h"
 #include "manager/tags.h"
 #include "manager/waits.h"
 
@@ -102,25 +104,52 @@ void wr_survey_pinning(wr_bank *bank, weir_pinning *pinning, size_t capacity)
 
 /* ---- who is waited for ---- */
 
-static void insert_waiting(weir_waiting waiting[8], const char *name, uint64_t bytes)
+static void insert_waiting(weir_waiting waiting[8], const weir_waiting *fresh)
 {
     size_t at = 8;
-    while (at > 0 && waiting[at - 1].bytes < bytes) {
+    while (at > 0 && waiting[at - 1].bytes < fresh->bytes) {
         if (at < 8) {
             waiting[at] = waiting[at - 1];
         }
         at--;
     }
     if (at < 8) {
-        snprintf(waiting[at].name, sizeof waiting[at].name, "stream %s", name);
-        waiting[at].bytes = bytes;
+        waiting[at] = *fresh;
+    }
+}
+
+static void insert_streams(wr_bank *bank, const uint64_t *bytes, uint32_t slots,
+                           weir_waiting waiting[8])
+{
+    wr_lock_take(&bank->roster_lock);
+    for (uint32_t i = 0; i < bank->roster_count && i < slots; i++) {
+        weir_waiting fresh = {.bytes = bytes[i]};
+        snprintf(fresh.name, sizeof fresh.name, "stream %s",
+                 bank->roster[i] == NULL ? "ended" : bank->roster[i]->name);
+        if (fresh.bytes > 0) {
+            insert_waiting(waiting, &fresh);
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+}
+
+static void insert_graphs(wr_bank *bank, const uint64_t *bytes, uint32_t graphs,
+                          weir_waiting waiting[8])
+{
+    for (uint32_t i = 0; i < graphs; i++) {
+        weir_waiting fresh = {.bytes = bytes[i]};
+        wr_graph_title(bank, i, fresh.name, sizeof fresh.name);
+        if (fresh.bytes > 0) {
+            insert_waiting(waiting, &fresh);
+        }
     }
 }
 
 static weir_result survey_waiting(wr_bank *bank, weir_waiting waiting[8])
 {
     uint32_t slots = bank->roster_count, slot = 0;
-    uint64_t *bytes = wr_host_alloc((slots + 1u) * sizeof *bytes);
+    uint32_t graphs = wr_graph_numbers(bank);
+    uint64_t *bytes = wr_host_alloc(((size_t)slots + graphs + 1u) * sizeof *bytes);
     if (bytes == NULL) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY, "memory report: no host memory");
     }
@@ -128,18 +157,12 @@ static weir_result survey_waiting(wr_bank *bank, weir_waiting waiting[8])
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager);
         wr_waits_count(manager, bytes, slots);
+        wr_graph_count(manager, bytes + slots, graphs);
         wr_manager_unlock(manager);
         wr_manager_unpin(manager);
     }
-    wr_lock_take(&bank->roster_lock);
-    for (uint32_t i = 0; i < bank->roster_count && i < slots; i++) {
-        if (bytes[i] > 0) {
-            insert_waiting(waiting,
-                           bank->roster[i] == NULL ? "ended" : bank->roster[i]->name,
-                           bytes[i]);
-        }
-    }
-    wr_lock_leave(&bank->roster_lock);
+    insert_streams(bank, bytes, slots, waiting);
+    insert_graphs(bank, bytes + slots, graphs, waiting);
     wr_host_free(bytes);
     return WEIR_OK;
 }
@@ -263,6 +286,8 @@ static void fill_pool(const wr_bank *bank, uint32_t number, const wr_totals *tot
     pool->granule_bytes = layout->granular ? bank->granule_bytes : 0;
     pool->pages = WR_GET(class->pages);
     pool->pages_peak = WR_GET(class->pages_peak);
+    pool->limit_bytes = WR_GET(class->cap_bytes);
+    pool->spills = WR_GET(class->spills);
     pool->largest_alloc_bytes = totals->largest;
     pool->live_count = totals->live;
     pool->in_use_bytes = totals->in_use;
@@ -275,6 +300,7 @@ static void fill_pool(const wr_bank *bank, uint32_t number, const wr_totals *tot
 
 weir_result weir_device_memory_report(weir_device *device, weir_device_report *report)
 {
+    WR_TRY(wr_fork_check());
     if (device == NULL || report == NULL ||
         (report->size != 0 && report->size != sizeof *report)) {
         return wr_error(
@@ -295,6 +321,7 @@ weir_result weir_device_memory_report(weir_device *device, weir_device_report *r
         fill_pool(bank, i, &pools[i], &fresh.pools[i]);
     }
     wr_tags_list(bank, fresh.holders, sizeof fresh.holders / sizeof *fresh.holders);
+    wr_capture_find(bank, &fresh.capturing);
     wr_survey_pinning(bank, fresh.pinning, sizeof fresh.pinning / sizeof *fresh.pinning);
     *report = fresh;
     return WEIR_OK;

@@ -3,6 +3,7 @@
  * count changed meanwhile; after a few tries all locks are taken instead. */
 #include "device.h"
 
+#include "base/fork.h"
 #include "base/result.h"
 #include "manager/waits.h"
 
@@ -153,6 +154,7 @@ void wr_usage_pools(weir_device *device, wr_totals pools[WR_POOL_MAX])
 
 static weir_result check_usage(const void *object, const weir_usage *usage)
 {
+    WR_TRY(wr_fork_check());
     if (object == NULL || usage == NULL ||
         (usage->size != 0 && usage->size != sizeof *usage)) {
         return wr_error(

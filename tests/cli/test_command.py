@@ -92,6 +92,21 @@ class Devices(unittest.TestCase):
             self.assertTrue(device["device"] if device["available"] else device["reason"])
 
 
+class Cuda(unittest.TestCase):
+    def devices(self, library):
+        return run("devices", env={**os.environ, "WEIR_CUDA_LIBRARY": library,
+                                   "WEIR_NVML_LIBRARY": library}).stdout
+
+    def test_devices_says_why_cuda_is_not_there(self):
+        self.assertIn("cuda: /no/libcuda.so.1 not found; install the NVIDIA driver, or use "
+                      "--device host\n", self.devices("/no/libcuda.so.1"))
+
+    @unittest.skipUnless("WEIR_FAKE_CUDA" in os.environ, "there is no fake libcuda")
+    def test_devices_shows_the_first_gpu(self):
+        self.assertRegex(self.devices(os.environ["WEIR_FAKE_CUDA"]),
+                         r"(?m)^  cuda  +1\.1 GiB  +2\.0 MiB  Fake GPU 0$")
+
+
 class Output(unittest.TestCase):
     def test_an_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:

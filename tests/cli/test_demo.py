@@ -31,7 +31,8 @@ class Experiment(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.shown = {(device, preset): demo("--device", device, "--preset", preset)
-                     for device in ("host", "sim") for preset in ("elastic", "adaptive")}
+                     for device in ("host", "sim")
+                     for preset in ("elastic", "adaptive", "subslices", "exclusive")}
 
     def test_the_steps_and_in_use_are_those_of_the_reference(self):
         for (device, preset), shown in self.shown.items():
@@ -42,6 +43,13 @@ class Experiment(unittest.TestCase):
     def test_adaptive_reserves_what_the_reference_system_reserves(self):
         for device in ("host", "sim"):
             self.assertEqual(column(self.shown[device, "adaptive"], "reserved"), ADAPTIVE)
+
+    def test_subslices_and_exclusive_reserve_what_their_rules_say(self):
+        # 24 GiB: pages of 24 MiB for what is small and 384 MiB for the tensors
+        self.assertEqual(column(self.shown["sim", "subslices"], "reserved"),
+                         [24.0] + [408.0] * 4 + [0.0] * 2 + [24.0] + [0.0] * 2)
+        self.assertEqual(column(self.shown["sim", "exclusive"], "reserved"),
+                         [0.0] + [256.0] * 2 + [257.0] * 2 + [0.0] * 5)
 
     def test_elastic_reserves_little_more_than_is_used(self):
         for device in ("host", "sim"):
@@ -116,7 +124,7 @@ class Text(unittest.TestCase):
 class Idle(unittest.TestCase):
     def test_without_a_call_everything_goes_back(self):
         for device in ("host", "sim"):
-            for preset in ("elastic", "adaptive"):
+            for preset in ("elastic", "adaptive", "exclusive"):
                 shown = demo("--idle", "--idle-ms", "300", "--device", device, "--preset", preset)
                 self.assertEqual([step["label"] for step in shown["steps"]],
                                  LABELS[:3] + ["+1.3 s, no call"])

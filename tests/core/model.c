@@ -240,13 +240,14 @@ void model_stream_waits(model *m, unsigned stream, unsigned awaited)
 }
 
 /* Closed streams' work is ordered in ways that the model does not follow: it is taken as
- * complete as soon as any other is. */
+ * complete as soon as any other is, together with what it was ordered behind. */
 void model_stream_finished(model *m, unsigned stream)
 {
     m->streams[stream].done = m->streams[stream].queued;
     m->streams[MODEL_ENDED].done = m->streams[MODEL_ENDED].queued;
     for (unsigned s = 0; s < MODEL_SLOTS; s++) {
         raise(&m->streams[s].done, m->streams[stream].reach[s]);
+        raise(&m->streams[s].done, m->streams[MODEL_ENDED].reach[s]);
     }
     forget_passed(m);
 }
@@ -257,6 +258,9 @@ static void hand_to_ended(model *m, unsigned stream)
 {
     uint64_t done = m->streams[stream].done;
     uint64_t number = ++m->streams[MODEL_ENDED].queued;
+    for (unsigned s = 0; s < MODEL_SLOTS; s++) {
+        raise(&m->streams[MODEL_ENDED].reach[s], m->streams[stream].reach[s]);
+    }
     for (unsigned i = 0; i < m->dropped_count; i++) {
         if (m->dropped[i].waits_for[stream] > done) {
             m->dropped[i].waits_for[MODEL_ENDED] = number;
@@ -319,7 +323,7 @@ void model_notice_waits(model *m)
 static void compare_tags(model *m)
 {
     for (unsigned t = 0; t < MODEL_TAGS; t++) {
-        weir_tag_usage tag = {{0}, 0, 0, 0};
+        weir_tag_usage tag = {.live_count = 0};
         weir_result result = weir_device_tag_usage(m->device, model_tag_name(t), &tag);
         MODEL_CHECK(m, result == WEIR_OK, "tag '%s': %s", model_tag_name(t),
                     weir_last_error());

@@ -66,6 +66,8 @@ struct model;
 
 typedef struct model_desc {
     const char *preset;
+    const weir_pool_desc *pools; /* a list in place of the preset, which names it then */
+    size_t pool_count;
     uint64_t granule_bytes; /* 0: pages whole */
     bool no_wait, trust_uses;
     uint64_t keep_bytes;

@@ -620,7 +620,9 @@ void model_open(model *m, const model_desc *desc, choices *from)
     m->room_bytes = sim.capacity_bytes - sim.context_bytes;
     bool whole_pages = strcmp(desc->preset, "elastic") != 0;
     m->granule_bytes = whole_pages ? 0 : desc->granule_bytes;
-    weir_device_desc options = {.preset = desc->preset,
+    weir_device_desc options = {.preset = desc->pools == NULL ? desc->preset : NULL,
+                                .pools = desc->pools,
+                                .pool_count = desc->pool_count,
                                 .no_thread = true,
                                 .no_wait = desc->no_wait,
                                 .trust_uses = desc->trust_uses,

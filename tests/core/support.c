@@ -160,6 +160,31 @@ void assert_same_bytes(const weir_usage *one, const weir_usage *other)
     assert_int_equal(one->live_count, other->live_count);
 }
 
+bool apart(weir_buffer one, uint64_t address, uint64_t extent)
+{
+    uint64_t begin = weir_buffer_address(one);
+    return begin + weir_buffer_extent(one) <= address || address + extent <= begin;
+}
+
+void assert_driver_quiet(rig *r, const weir_sim_ledger *before)
+{
+    weir_sim_ledger now = ledger_of(r);
+    assert_int_equal(memory_calls(&now), memory_calls(before));
+    assert_int_equal(order_calls(&now), order_calls(before));
+}
+
+void on_both(void (*check)(rig *r))
+{
+    weir_sim_desc plain = plain_sim();
+    const weir_sim_desc *sims[] = {NULL, &plain};
+    for (int i = 0; i < 2; i++) {
+        rig r = rig_open(sims[i], NULL);
+        check(&r);
+        assert_consistent(&r);
+        rig_close(&r);
+    }
+}
+
 weir_cleanup_outcome cleanup(weir_device *device, const weir_cleanup_desc *desc)
 {
     weir_cleanup_outcome outcome = {0};
@@ -213,6 +238,12 @@ void check_result(weir_result result, weir_result expected, const char *call,
         print_error("%s: %s without a text\n", call, weir_result_name(expected));
         _fail(file, line);
     }
+}
+
+void assert_error(weir_result result)
+{
+    assert_int_not_equal(result, WEIR_OK);
+    assert_true(weir_last_error()[0] != '\0');
 }
 
 uint64_t environment_number(const char *name, uint64_t otherwise)

@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -58,6 +59,13 @@ void assert_consistent(rig *r);
 /* Bytes now are the same in both (peaks and events aside). */
 void assert_same_bytes(const weir_usage *one, const weir_usage *other);
 
+/* Whether a buffer shares no byte with a range. */
+bool apart(weir_buffer one, uint64_t address, uint64_t extent);
+/* No memory, fence or stream call has reached the driver since `before`. */
+void assert_driver_quiet(rig *r, const weir_sim_ledger *before);
+/* Runs a check on a device with granules and on one with whole pages. */
+void on_both(void (*check)(rig *r));
+
 weir_cleanup_outcome cleanup(weir_device *device, const weir_cleanup_desc *desc);
 /* What explain writes; valid until the next call. */
 const char *explain(weir_device *device);
@@ -69,6 +77,9 @@ void assert_says(const char *text, const char *part);
 #define assert_ok(call) assert_result(call, WEIR_OK)
 void check_result(weir_result result, weir_result expected, const char *call,
                   const char *file, int line);
+
+/* Any failure with a text. */
+void assert_error(weir_result result);
 
 /* A number from the environment. */
 uint64_t environment_number(const char *name, uint64_t otherwise);

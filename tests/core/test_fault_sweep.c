@@ -252,6 +252,8 @@ static const layout layouts[] = {
     {"elastic", 2 * MIB, WEIR_SIM_LETS_GO_ON_PROGRESS},
     {"elastic", 0, WEIR_SIM_LETS_GO_AT_ONCE},
     {"adaptive", 0, WEIR_SIM_LETS_GO_AT_ONCE},
+    {"subslices", 0, WEIR_SIM_LETS_GO_AT_ONCE},
+    {"exclusive", 0, WEIR_SIM_LETS_GO_AT_ONCE},
 };
 
 static weir_result open_trial(trial *t, const program *p, const layout *l)

@@ -1,36 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Order: what is reusable when, what is deferred until when, what the driver is asked for
- * it, memory on its way between streams, and the rungs of the out-of-memory ladder. */
+/* Order: what is reusable when, what is deferred until when, and what the driver is asked
+ * for it. */
 #include "support.h"
 
 #include <stdbool.h>
 #include <string.h>
-
-static bool apart(weir_buffer one, uint64_t address, uint64_t extent)
-{
-    uint64_t begin = weir_buffer_address(one);
-    return begin + weir_buffer_extent(one) <= address || address + extent <= begin;
-}
-
-static void check_driver_quiet(rig *r, const weir_sim_ledger *before)
-{
-    weir_sim_ledger now = ledger_of(r);
-    assert_int_equal(memory_calls(&now), memory_calls(before));
-    assert_int_equal(order_calls(&now), order_calls(before));
-}
-
-/* Each test of this file runs with granules and with whole pages. */
-static void on_both(void (*check)(rig *r))
-{
-    weir_sim_desc plain = plain_sim();
-    const weir_sim_desc *sims[] = {NULL, &plain};
-    for (int i = 0; i < 2; i++) {
-        rig r = rig_open(sims[i], NULL);
-        check(&r);
-        assert_consistent(&r);
-        rig_close(&r);
-    }
-}
 
 /* ---- one stream ---- */
 
@@ -42,7 +16,7 @@ static void check_own_reuse(rig *r)
     weir_sim_ledger before = ledger_of(r);
     drop(one);
     weir_buffer two = make(r->stream, 64 * MIB, NULL);
-    check_driver_quiet(r, &before);
+    assert_driver_quiet(r, &before);
     assert_int_equal(weir_buffer_address(two), address);
     drop(two);
 }
@@ -73,8 +47,7 @@ static void check_own_deferred(rig *r)
     assert_int_equal(usage.fence_waits, 0);
 }
 
-static void
-order__dropped_bytes_are_deferred_until_the_streams_work_has_passed(void **state)
+static void order__dropped_bytes_are_deferred_until_work_has_passed(void **state)
 {
     (void)state;
     on_both(check_own_deferred);
@@ -114,7 +87,7 @@ static void check_one_stream_silent(rig *r)
             before = ledger_of(r);
         }
     }
-    check_driver_quiet(r, &before);
+    assert_driver_quiet(r, &before);
     weir_sim_finish_all(r->sim);
 }
 
@@ -366,366 +339,6 @@ static void order__trusted_uses_are_not_checked_with_other_streams(void **state)
     rig_close(&r);
 }
 
-/* ---- between streams ---- */
-
-static void check_lending(rig *r)
-{
-    weir_stream *streams[4];
-    for (int i = 0; i < 4; i++) {
-        streams[i] = open_stream(r->device, NULL);
-    }
-    drop(make(streams[0], 512 * MIB, NULL));
-    weir_usage first = usage_of(r->device);
-    weir_sim_ledger before = ledger_of(r);
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < 4; i++) {
-            weir_buffer buffer = make(streams[i], 512 * MIB, NULL);
-            queue_work(r, streams[i]);
-            drop(buffer);
-            finish_work(r, streams[i]);
-        }
-    }
-    weir_sim_ledger after = ledger_of(r);
-    assert_int_equal(memory_calls(&before), memory_calls(&after));
-    weir_usage last = usage_of(r->device);
-    assert_int_equal(last.reserved_bytes, first.reserved_bytes);
-    assert_true(last.lends >= first.lends + 9);
-    for (int i = 0; i < 4; i++) {
-        assert_ok(weir_stream_close(streams[i]));
-    }
-}
-
-static void streams__lend_to_each_other_without_the_driver(void **state)
-{
-    (void)state;
-    on_both(check_lending);
-}
-
-static void check_close_gives_on(rig *r)
-{
-    weir_stream *ends = open_stream(r->device, "ends");
-    weir_buffer buffer = make(ends, 256 * MIB, NULL);
-    uint64_t address = weir_buffer_address(buffer);
-    queue_work(r, ends);
-    drop(buffer);
-    assert_ok(weir_stream_close(ends));
-    weir_usage usage = usage_of(r->device);
-    assert_sums(&usage);
-    assert_int_equal(usage.in_use_bytes, 0);
-    weir_sim_finish_all(r->sim);
-    weir_sim_ledger before = ledger_of(r);
-    weir_buffer next = make(r->stream, 256 * MIB, NULL);
-    weir_sim_ledger after = ledger_of(r);
-    assert_int_equal(memory_calls(&before), memory_calls(&after));
-    assert_int_equal(weir_buffer_address(next), address);
-    drop(next);
-}
-
-static void streams__a_closed_streams_memory_serves_the_next(void **state)
-{
-    (void)state;
-    on_both(check_close_gives_on);
-}
-
-/* No fence can be recorded when the stream closes: then Weir waits, or keeps the bytes,
- * or the stream stays; it does not hand out what queued work uses. */
-static void check_close_without_fence(rig *r)
-{
-    weir_stream *ends = open_stream(r->device, "ends");
-    weir_buffer buffer = make(ends, 256 * MIB, NULL);
-    uint64_t address = weir_buffer_address(buffer), extent = weir_buffer_extent(buffer);
-    queue_work(r, ends);
-    drop(buffer);
-    weir_sim_fail(r->sim, WEIR_SIM_OP_fence_record, UINT64_MAX, 0);
-    weir_result closed = weir_stream_close(ends);
-    weir_sim_fail(r->sim, WEIR_SIM_OP_fence_record, 0, 0);
-    weir_buffer next = make(r->stream, 256 * MIB, NULL);
-    weir_sim_ledger ledger = ledger_of(r);
-    bool waited =
-        ledger.calls[WEIR_SIM_OP_stream_sync] + ledger.calls[WEIR_SIM_OP_fence_wait] > 0;
-    assert_true(waited || apart(next, address, extent));
-    drop(next);
-    weir_sim_finish_all(r->sim);
-    if (closed != WEIR_OK) {
-        assert_ok(weir_stream_close(ends));
-    }
-}
-
-static void streams__a_close_that_cannot_record_a_fence_hands_nothing_out(void **state)
-{
-    (void)state;
-    on_both(check_close_without_fence);
-}
-
-static void check_closed_is_waited_for(rig *r)
-{
-    weir_stream *ends = open_stream(r->device, "ends");
-    weir_buffer buffer = make(ends, 256 * MIB, NULL);
-    queue_work(r, ends);
-    drop(buffer);
-    assert_ok(weir_stream_close(ends));
-    weir_cleanup_outcome outcome = cleanup(r->device, NULL);
-    assert_true(outcome.deferred_bytes >= 256 * MIB);
-    assert_string_equal(outcome.deferred_stream, "ends");
-    outcome = cleanup(r->device, &(weir_cleanup_desc){.wait = true});
-    assert_true(outcome.returned_bytes >= 256 * MIB);
-    assert_int_equal(usage_of(r->device).reserved_bytes, 0);
-}
-
-static void streams__cleanup_waits_for_the_work_of_closed_ones(void **state)
-{
-    (void)state;
-    on_both(check_closed_is_waited_for);
-}
-
-static void check_thousand(rig *r)
-{
-    static weir_stream *streams[1000];
-    for (int i = 0; i < 1000; i++) {
-        streams[i] = open_stream(r->device, NULL);
-        drop(make(streams[i], MIB, NULL));
-    }
-    cleanup(r->device, NULL);
-    assert_int_equal(usage_of(r->device).reserved_bytes, 0);
-    weir_buffer held = make(r->stream, 64 * MIB, NULL);
-    drop(make(r->stream, MIB, NULL));
-    weir_sim_ledger before = ledger_of(r);
-    for (int i = 0; i < 1000; i++) {
-        drop(make(r->stream, MIB, NULL));
-    }
-    check_driver_quiet(r, &before);
-    for (uint64_t i = 0; i < 10; i++) {
-        assert_ok(weir_device_tick(r->device, 1000 + i));
-    }
-    weir_sim_ledger after = ledger_of(r);
-    assert_int_equal(memory_calls(&before), memory_calls(&after));
-    assert_true(order_calls(&after) - order_calls(&before) <=
-                10); /* not one per stream */
-    drop(held);
-    for (int i = 0; i < 1000; i++) {
-        assert_ok(weir_stream_close(streams[i]));
-    }
-}
-
-static void streams__a_thousand_idle_ones_cost_nothing(void **state)
-{
-    (void)state;
-    on_both(check_thousand);
-}
-
-/* ---- the ladder ---- */
-
-static weir_sim_desc small_sim(uint64_t granule_bytes)
-{
-    weir_sim_desc sim = weir_sim_defaults();
-    sim.capacity_bytes = GIB;
-    sim.context_bytes = 0;
-    sim.granule_bytes = granule_bytes;
-    return sim;
-}
-
-static void ladder__takes_passed_bytes_before_the_driver(void **state)
-{
-    (void)state;
-    rig r = rig_open(NULL, NULL);
-    weir_stream *side = open_stream(r.device, "side");
-    weir_buffer x = make(r.stream, 64 * MIB, NULL);
-    assert_ok(weir_buffer_use(x, side));
-    queue_work(&r, side);
-    drop(x);
-    finish_work(&r, side);
-    weir_sim_ledger before = ledger_of(&r);
-    weir_buffer y = make(r.stream, 64 * MIB, NULL);
-    weir_sim_ledger after = ledger_of(&r);
-    assert_int_equal(memory_calls(&before), memory_calls(&after));
-    assert_int_equal(usage_of(r.device).stalls, 0);
-    drop(y);
-    assert_ok(weir_stream_close(side));
-    rig_close(&r);
-}
-
-static void check_ladder_waits(uint64_t granule_bytes)
-{
-    weir_sim_desc sim = small_sim(granule_bytes);
-    rig r = rig_open(&sim, NULL);
-    weir_stream *streams[4];
-    for (int i = 0; i < 4; i++) {
-        streams[i] = open_stream(r.device, NULL);
-        weir_buffer x = make(streams[i], 240 * MIB, NULL);
-        queue_work(&r, streams[i]);
-        drop(x);
-    }
-    weir_usage before = usage_of(r.device);
-    assert_true(before.deferred_bytes >= 960 * MIB);
-    weir_buffer y = make(r.stream, 200 * MIB, NULL);
-    weir_usage after = usage_of(r.device);
-    assert_int_equal(after.stalls, before.stalls + 1);
-    assert_true(after.fence_waits >= before.fence_waits + 1);
-    assert_true(after.fence_waits <= before.fence_waits + 2); /* just enough */
-    assert_int_equal(after.ooms, 0);
-    assert_int_equal(ledger_of(&r).calls[WEIR_SIM_OP_stream_sync], 0);
-    assert_true(after.deferred_bytes >= 2 * 240 * MIB);
-    assert_consistent(&r);
-    drop(y);
-    weir_sim_finish_all(r.sim);
-    for (int i = 0; i < 4; i++) {
-        assert_ok(weir_stream_close(streams[i]));
-    }
-    rig_close(&r);
-}
-
-static void ladder__waits_for_just_enough_fences(void **state)
-{
-    (void)state;
-    check_ladder_waits(2 * MIB);
-    check_ladder_waits(0);
-}
-
-static void check_waits_for_closed(uint64_t granule_bytes)
-{
-    weir_sim_desc sim = small_sim(granule_bytes);
-    rig r = rig_open(&sim, NULL);
-    weir_stream *ends = open_stream(r.device, "ends");
-    weir_buffer buffer = make(ends, 800 * MIB, NULL);
-    queue_work(&r, ends);
-    drop(buffer);
-    assert_ok(weir_stream_close(ends));
-    buffer = make(r.stream, 800 * MIB, NULL);
-    assert_int_equal(usage_of(r.device).stalls, 1);
-    assert_consistent(&r);
-    drop(buffer);
-    rig_close(&r);
-}
-
-static void ladder__waits_for_the_work_of_closed_streams(void **state)
-{
-    (void)state;
-    check_waits_for_closed(2 * MIB);
-    check_waits_for_closed(0);
-}
-
-static void check_no_wait(uint64_t granule_bytes)
-{
-    weir_sim_desc sim = small_sim(granule_bytes);
-    rig r = rig_open(&sim, &(weir_device_desc){.no_thread = true, .no_wait = true});
-    weir_stream *side = open_stream(r.device, "side");
-    weir_buffer x = make(side, 800 * MIB, NULL);
-    queue_work(&r, side);
-    drop(x);
-    weir_usage before = usage_of(r.device);
-    weir_buffer y = WEIR_NO_BUFFER;
-    assert_result(weir_buffer_create(r.stream, 800 * MIB, NULL, &y), WEIR_OUT_OF_MEMORY);
-    assert_says(weir_last_error(), "deferred");
-    weir_usage after = usage_of(r.device);
-    assert_same_bytes(&before, &after);
-    assert_int_equal(after.ooms, 1);
-    assert_int_equal(after.fence_waits, 0);
-    assert_int_equal(after.stalls, 0);
-    assert_int_equal(ledger_of(&r).calls[WEIR_SIM_OP_fence_wait], 0);
-    finish_work(&r, side);
-    y = make(r.stream, 800 * MIB, NULL);
-    assert_int_equal(usage_of(r.device).ooms, 1);
-    drop(y);
-    assert_ok(weir_stream_close(side));
-    rig_close(&r);
-}
-
-static void ladder__never_waits_when_told_not_to(void **state)
-{
-    (void)state;
-    check_no_wait(2 * MIB);
-    check_no_wait(0);
-}
-
-static void ladder__gives_back_just_enough_and_tries_again(void **state)
-{
-    (void)state;
-    weir_sim_desc sim = small_sim(0);
-    rig r = rig_open(&sim, NULL);
-    weir_buffer buffers[8];
-    for (int i = 0; i < 8; i++) {
-        buffers[i] = make(r.stream, 100 * MIB, NULL);
-    }
-    for (int i = 0; i < 8; i++) {
-        drop(buffers[i]);
-    }
-    /* No page of 100 MiB holds it: some go back, not all. */
-    weir_buffer y = make(r.stream, 400 * MIB, NULL);
-    weir_usage usage = usage_of(r.device);
-    assert_true(usage.pressure_bytes >= 100 * MIB);
-    assert_true(usage.pressure_bytes <= 400 * MIB);
-    assert_true(usage.retries >= 1);
-    assert_int_equal(usage.ooms, 0);
-    assert_true(usage.reserved_bytes >= 800 * MIB);
-    assert_consistent(&r);
-    drop(y);
-    rig_close(&r);
-}
-
-static void ladder__moves_granules_rather_than_fail(void **state)
-{
-    (void)state;
-    weir_sim_desc sim = small_sim(2 * MIB);
-    rig r = rig_open(&sim, NULL);
-    weir_buffer buffers[64];
-    for (int i = 0; i < 64; i++) {
-        buffers[i] = make(r.stream, 16 * MIB, NULL);
-    }
-    for (int i = 0; i < 64; i += 2) {
-        drop(buffers[i]);
-    }
-    /* 512 MiB are free, in holes of 16. */
-    weir_buffer y = make(r.stream, 500 * MIB, NULL);
-    weir_usage usage = usage_of(r.device);
-    assert_int_equal(usage.ooms, 0);
-    assert_true(usage.reserved_bytes <= GIB);
-    assert_consistent(&r);
-    for (int i = 1; i < 64; i += 2) {
-        drop(buffers[i]);
-    }
-    drop(y);
-    rig_close(&r);
-}
-
-static void ladder__fills_the_device_to_the_last_granule(void **state)
-{
-    (void)state;
-    weir_sim_desc sim = small_sim(2 * MIB);
-    rig r = rig_open(&sim, NULL);
-    static weir_buffer buffers[512];
-    for (int i = 0; i < 512; i++) {
-        buffers[i] = make(r.stream, 2 * MIB, NULL);
-    }
-    weir_buffer out = WEIR_NO_BUFFER;
-    assert_result(weir_buffer_create(r.stream, 2 * MIB, NULL, &out), WEIR_OUT_OF_MEMORY);
-    assert_consistent(&r);
-    drop(buffers[77]);
-    buffers[77] = make(r.stream, 2 * MIB, NULL);
-    for (int i = 0; i < 512; i++) {
-        drop(buffers[i]);
-    }
-    rig_close(&r);
-}
-
-static void ladder__a_limit_is_reached_only_after_giving_back(void **state)
-{
-    (void)state;
-    rig r =
-        rig_open(NULL, &(weir_device_desc){.no_thread = true, .limit_bytes = 256 * MIB});
-    weir_stream *other = open_stream(r.device, "other");
-    drop(make(r.stream, 100 * MIB, NULL));
-    drop(make(other, 100 * MIB, NULL));
-    weir_buffer whole = make(r.stream, 250 * MIB, NULL);
-    assert_true(usage_of(r.device).reserved_bytes <= 256 * MIB);
-    weir_buffer out = WEIR_NO_BUFFER;
-    assert_result(weir_buffer_create(other, 32 * MIB, NULL, &out), WEIR_LIMIT);
-    assert_int_equal(usage_of(r.device).limits, 1);
-    assert_int_equal(usage_of(r.device).ooms, 0);
-    drop(whole);
-    assert_ok(weir_stream_close(other));
-    rig_close(&r);
-}
-
 /* ---- sync ---- */
 
 static void check_sync(rig *r)
@@ -751,8 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order__on_its_own_stream_a_slice_is_reusable_at_once),
-        cmocka_unit_test(
-            order__dropped_bytes_are_deferred_until_the_streams_work_has_passed),
+        cmocka_unit_test(order__dropped_bytes_are_deferred_until_work_has_passed),
         cmocka_unit_test(order__another_stream_does_not_get_bytes_that_queued_work_uses),
         cmocka_unit_test(order__one_stream_alone_costs_no_fence),
         cmocka_unit_test(order__bytes_used_elsewhere_wait_for_that_stream),
@@ -765,19 +377,6 @@ int main(void)
         cmocka_unit_test(order__memory_is_not_unmapped_under_a_forgotten_use),
         cmocka_unit_test(order__trusted_uses_are_not_checked_with_other_streams),
         cmocka_unit_test(order__after_a_sync_nothing_is_deferred),
-        cmocka_unit_test(streams__lend_to_each_other_without_the_driver),
-        cmocka_unit_test(streams__a_closed_streams_memory_serves_the_next),
-        cmocka_unit_test(streams__a_close_that_cannot_record_a_fence_hands_nothing_out),
-        cmocka_unit_test(streams__cleanup_waits_for_the_work_of_closed_ones),
-        cmocka_unit_test(streams__a_thousand_idle_ones_cost_nothing),
-        cmocka_unit_test(ladder__takes_passed_bytes_before_the_driver),
-        cmocka_unit_test(ladder__waits_for_just_enough_fences),
-        cmocka_unit_test(ladder__waits_for_the_work_of_closed_streams),
-        cmocka_unit_test(ladder__never_waits_when_told_not_to),
-        cmocka_unit_test(ladder__gives_back_just_enough_and_tries_again),
-        cmocka_unit_test(ladder__moves_granules_rather_than_fail),
-        cmocka_unit_test(ladder__fills_the_device_to_the_last_granule),
-        cmocka_unit_test(ladder__a_limit_is_reached_only_after_giving_back),
     };
     return cmocka_run_group_tests_name("core, order", tests, NULL, NULL);
 }

@@ -26,12 +26,6 @@ static void assert_unchanged(const still *was)
     assert_consistent(was->r);
 }
 
-static void assert_error(weir_result result)
-{
-    assert_int_not_equal(result, WEIR_OK);
-    assert_true(weir_last_error()[0] != '\0');
-}
-
 /* ---- buffers ---- */
 
 static void core__a_double_release_is_stale_and_changes_nothing(void **state)
@@ -432,95 +426,6 @@ static void core__a_device_that_cannot_be_opened_leaves_the_output_alone(void **
     assert_ptr_equal(device, mark);
 }
 
-static const weir_driver_table *sim_table(void)
-{
-    size_t i = 0;
-    while (strcmp(weir_driver_at(i)->name, "sim") != 0) {
-        i++;
-    }
-    return weir_driver_at(i);
-}
-
-static void core__a_driver_table_must_be_complete(void **state)
-{
-    (void)state;
-    weir_device *device = NULL;
-    const size_t mandatory[] = {
-        offsetof(weir_driver_table, open),
-        offsetof(weir_driver_table, close),
-        offsetof(weir_driver_table, properties),
-        offsetof(weir_driver_table, page_alloc),
-        offsetof(weir_driver_table, page_free),
-        offsetof(weir_driver_table, write),
-        offsetof(weir_driver_table, read),
-        offsetof(weir_driver_table, copy),
-        offsetof(weir_driver_table, stream_open),
-        offsetof(weir_driver_table, stream_close),
-        offsetof(weir_driver_table, stream_test),
-        offsetof(weir_driver_table, stream_sync),
-        offsetof(weir_driver_table, stream_wait),
-        offsetof(weir_driver_table, fence_record),
-        offsetof(weir_driver_table, fence_test),
-        offsetof(weir_driver_table, fence_wait),
-        offsetof(weir_driver_table, fence_release),
-        offsetof(weir_driver_table, name),
-        /* mandatory where there are granules, as here */
-        offsetof(weir_driver_table, range_reserve),
-        offsetof(weir_driver_table, range_free),
-        offsetof(weir_driver_table, commit),
-        offsetof(weir_driver_table, decommit),
-    };
-    for (size_t i = 0; i < sizeof mandatory / sizeof mandatory[0]; i++) {
-        weir_driver_table table = *sim_table();
-        memset((char *)&table + mandatory[i], 0, sizeof(void *));
-        assert_error(weir_device_open_driver(&table, "", NULL, &device));
-        assert_null(device);
-    }
-    weir_driver_table table = *sim_table();
-    table.size = 8;
-    assert_error(weir_device_open_driver(&table, "", NULL, &device));
-}
-
-static void core__optional_driver_entries_may_be_missing(void **state)
-{
-    (void)state;
-    weir_driver_table table = *sim_table();
-    table.move = NULL;
-    table.memory_info = NULL;
-    table.untouched = NULL;
-    table.pending_bytes = NULL;
-    table.progress = NULL;
-    table.launch = NULL;
-    table.queue = NULL;
-    table.stream_native = NULL;
-    table.now_ms = NULL;
-    weir_sim_desc sim = weir_sim_defaults();
-    sim.capacity_bytes = 64 * MIB;
-    sim.context_bytes = 0;
-    weir_device_desc options = {.no_thread = true, .driver_config = &sim};
-    rig r = {0};
-    assert_ok(weir_device_open_driver(&table, "", &options, &r.device));
-    r.sim = weir_device_driver(r.device);
-    r.stream = weir_device_default_stream(r.device);
-    weir_buffer one = make(r.stream, 30 * MIB, NULL);
-    weir_buffer two = make(r.stream, 30 * MIB, NULL);
-    drop(one);
-    one = make(r.stream, 32 * MIB,
-               NULL); /* granules are moved, which here is not one call */
-    weir_device_report report = {0};
-    assert_ok(weir_device_memory_report(r.device, &report));
-    assert_true(report.footprint_bytes == WEIR_UNKNOWN_BYTES);
-    assert_result(weir_stream_launch(r.stream,
-                                     &(weir_launch){.kernel = &(weir_kernel){0}}),
-                  WEIR_UNSUPPORTED);
-    assert_null(weir_stream_native(r.stream));
-    assert_ok(weir_device_tick(r.device, 0));
-    assert_consistent(&r);
-    drop(one);
-    drop(two);
-    rig_close(&r);
-}
-
 static void core__structs_of_an_unknown_size_are_refused(void **state)
 {
     (void)state;
@@ -552,27 +457,6 @@ static void core__structs_of_an_unknown_size_are_refused(void **state)
     assert_ok(weir_device_memory_usage(r.device, &usage));
     assert_int_equal(usage.size, sizeof usage);
     assert_unchanged(&was);
-    rig_close(&r);
-}
-
-static void core__a_stream_tells_what_it_was_made_from(void **state)
-{
-    (void)state;
-    rig r = rig_open(NULL, NULL);
-    int queue;
-    char name[100];
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
-    weir_stream *adopted = NULL;
-    weir_stream_desc desc = {.name = name, .native = &queue};
-    assert_ok(weir_stream_create(r.device, &desc, &adopted));
-    assert_ptr_equal(weir_stream_native(adopted), &queue);
-    assert_ptr_equal(weir_stream_device(adopted), r.device);
-    assert_int_equal(strlen(weir_stream_name(adopted)), 31);
-    assert_string_equal(weir_device_name(r.device), "sim");
-    assert_string_equal(weir_device_preset(r.device), "elastic");
-    drop(make(adopted, MIB, NULL));
-    assert_ok(weir_stream_close(adopted));
     rig_close(&r);
 }
 
@@ -661,7 +545,7 @@ static void core__out_of_memory_states_the_request_and_the_holders(void **state)
     rig_close(&r);
 }
 
-/* ---- hooks and tags ---- */
+/* ---- hooks ---- */
 
 static void core__a_hook_removed_twice_is_not_found(void **state)
 {
@@ -700,114 +584,6 @@ static void core__the_number_of_hooks_has_an_end(void **state)
     rig_close(&r);
 }
 
-static void core__tags_nest_to_sixteen_and_not_below_none(void **state)
-{
-    (void)state;
-    assert_error(weir_tag_pop());
-    assert_result(weir_tag_push(NULL), WEIR_INVALID);
-    for (int i = 0; i < 16; i++) {
-        assert_ok(weir_tag_push("deep"));
-    }
-    assert_error(weir_tag_push("too deep"));
-    for (int i = 0; i < 16; i++) {
-        assert_ok(weir_tag_pop());
-    }
-    assert_error(weir_tag_pop());
-}
-
-static void core__a_tag_scope_names_buffers_unless_the_call_does(void **state)
-{
-    (void)state;
-    rig r = rig_open(NULL, NULL);
-    assert_ok(weir_tag_push("outer"));
-    assert_ok(weir_tag_push("inner"));
-    weir_buffer inner = make(r.stream, MIB, NULL);
-    weir_buffer named = make(r.stream, 2 * MIB, "named");
-    assert_ok(weir_tag_pop());
-    weir_buffer outer = make(r.stream, 4 * MIB, NULL);
-    assert_ok(weir_tag_pop());
-    weir_buffer none = make(r.stream, 8 * MIB, NULL);
-    const struct {
-        const char *tag;
-        uint64_t bytes;
-    } expected[] = {{"inner", MIB},
-                    {"named", 2 * MIB},
-                    {"outer", 4 * MIB},
-                    {"", 8 * MIB},
-                    {"unknown", 0}};
-    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        weir_tag_usage usage;
-        assert_ok(weir_device_tag_usage(r.device, expected[i].tag, &usage));
-        assert_int_equal(usage.in_use_bytes, expected[i].bytes);
-    }
-    weir_tag_usage tags[2] = {0};
-    size_t count = 0;
-    assert_ok(weir_device_tags(r.device, tags, 2, &count));
-    assert_int_equal(count, 4);
-    assert_string_equal(tags[0].tag, "");
-    assert_string_equal(tags[1].tag, "outer");
-    drop(inner);
-    drop(named);
-    drop(outer);
-    drop(none);
-    rig_close(&r);
-}
-
-static void core__a_long_tag_is_cut_to_31_bytes(void **state)
-{
-    (void)state;
-    rig r = rig_open(NULL, NULL);
-    char tag[200];
-    memset(tag, 'x', sizeof tag - 1);
-    tag[sizeof tag - 1] = '\0';
-    weir_buffer buffer = make(r.stream, MIB, tag);
-    weir_tag_usage tags[4] = {0};
-    size_t count = 0;
-    assert_ok(weir_device_tags(r.device, tags, 4, &count));
-    assert_int_equal(count, 1);
-    assert_int_equal(strlen(tags[0].tag), 31);
-    assert_int_equal(tags[0].in_use_bytes, MIB);
-    weir_tag_usage usage;
-    assert_ok(weir_device_tag_usage(r.device, tag, &usage));
-    assert_int_equal(usage.in_use_bytes, MIB);
-    drop(buffer);
-    rig_close(&r);
-}
-
-static void core__every_byte_has_a_tag_however_many_there_are(void **state)
-{
-    (void)state;
-    rig r = rig_open(NULL, NULL);
-    static weir_buffer buffers[1000];
-    static weir_tag_usage tags[1001];
-    char tag[32];
-    for (unsigned i = 0; i < 1000; i++) {
-        snprintf(tag, sizeof tag, "tag %u", i);
-        buffers[i] = make(r.stream, 1024 + i, tag);
-    }
-    for (unsigned i = 0; i < 200; i++) {
-        snprintf(tag, sizeof tag, "tag %u", i);
-        weir_tag_usage usage;
-        assert_ok(weir_device_tag_usage(r.device, tag, &usage));
-        assert_int_equal(usage.in_use_bytes, 1024 + i);
-    }
-    size_t count = 0;
-    assert_ok(weir_device_tags(r.device, tags, 1001, &count));
-    assert_true(count <= 1001);
-    uint64_t sum = 0, live = 0;
-    for (size_t i = 0; i < count; i++) {
-        sum += tags[i].in_use_bytes;
-        live += tags[i].live_count;
-    }
-    assert_int_equal(sum, usage_of(r.device).in_use_bytes);
-    assert_int_equal(live, 1000);
-    for (unsigned i = 0; i < 1000; i++) {
-        drop(buffers[i]);
-    }
-    assert_consistent(&r);
-    rig_close(&r);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -827,10 +603,7 @@ int main(void)
         cmocka_unit_test(core__null_arguments_of_reports_are_invalid),
         cmocka_unit_test(core__a_sink_that_fails_stops_the_writer),
         cmocka_unit_test(core__a_device_that_cannot_be_opened_leaves_the_output_alone),
-        cmocka_unit_test(core__a_driver_table_must_be_complete),
-        cmocka_unit_test(core__optional_driver_entries_may_be_missing),
         cmocka_unit_test(core__structs_of_an_unknown_size_are_refused),
-        cmocka_unit_test(core__a_stream_tells_what_it_was_made_from),
         cmocka_unit_test(core__close_with_live_buffers_is_busy_and_names_them),
         cmocka_unit_test(
             core__close_of_a_stream_with_live_buffers_is_busy_and_names_them),
@@ -839,10 +612,6 @@ int main(void)
         cmocka_unit_test(core__out_of_memory_states_the_request_and_the_holders),
         cmocka_unit_test(core__a_hook_removed_twice_is_not_found),
         cmocka_unit_test(core__the_number_of_hooks_has_an_end),
-        cmocka_unit_test(core__tags_nest_to_sixteen_and_not_below_none),
-        cmocka_unit_test(core__a_tag_scope_names_buffers_unless_the_call_does),
-        cmocka_unit_test(core__a_long_tag_is_cut_to_31_bytes),
-        cmocka_unit_test(core__every_byte_has_a_tag_however_many_there_are),
     };
     return cmocka_run_group_tests_name("core, misuse", tests, NULL, NULL);
 }

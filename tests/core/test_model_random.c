@@ -10,7 +10,7 @@
 
 #include "model.h"
 
-#define CONFIGURATIONS 6
+#define CONFIGURATIONS 9
 #define SHORT_OPS 8000
 #define SOAK_OPS 10000000
 
@@ -77,6 +77,36 @@ static void model__adaptive_takes_whole_pages_beside_granules(void **state)
     run((model_desc){.preset = "adaptive", .granule_bytes = 2 * MIB});
 }
 
+static void model__subslices_agrees(void **state)
+{
+    (void)state;
+    run((model_desc){.preset = "subslices"});
+}
+
+static void model__exclusive_takes_whole_pages_beside_granules(void **state)
+{
+    (void)state;
+    run((model_desc){.preset = "exclusive", .granule_bytes = 2 * MIB});
+}
+
+static void model__a_list_of_pools_with_caps_agrees(void **state)
+{
+    (void)state;
+    const weir_pool_desc pools[] = {
+        {.kind = WEIR_POOL_KIND_SLICED,
+         .page_bytes = MIB,
+         .max_slice_bytes = 64 * KIB,
+         .cap_bytes = 3 * MIB},
+        {.kind = WEIR_POOL_KIND_EXCLUSIVE,
+         .max_slice_bytes = 8 * MIB,
+         .cap_bytes = 40 * MIB,
+         .idle_count = 50},
+        {.kind = WEIR_POOL_KIND_SLICED, .page_bytes = 4 * MIB},
+        {.kind = WEIR_POOL_KIND_EXCLUSIVE},
+    };
+    run((model_desc){.preset = "list", .pools = pools, .pool_count = 4});
+}
+
 static void model__a_device_that_never_waits_and_trusts_uses_agrees(void **state)
 {
     (void)state;
@@ -101,6 +131,9 @@ int main(void)
         cmocka_unit_test(model__elastic_with_whole_pages_agrees),
         cmocka_unit_test(model__adaptive_agrees),
         cmocka_unit_test(model__adaptive_takes_whole_pages_beside_granules),
+        cmocka_unit_test(model__subslices_agrees),
+        cmocka_unit_test(model__exclusive_takes_whole_pages_beside_granules),
+        cmocka_unit_test(model__a_list_of_pools_with_caps_agrees),
         cmocka_unit_test(model__a_device_that_never_waits_and_trusts_uses_agrees),
         cmocka_unit_test(model__a_device_that_keeps_a_floor_agrees),
     };

@@ -234,6 +234,13 @@ static void threads__every_snapshot_adds_up_with_adaptive(void **state)
     exchange_on(&sim, "adaptive");
 }
 
+static void threads__every_snapshot_adds_up_with_subslices_and_exclusive(void **state)
+{
+    (void)state;
+    exchange_on(NULL, "subslices");
+    exchange_on(NULL, "exclusive");
+}
+
 /* ---- releases from elsewhere ---- */
 
 #define HANDED 2000
@@ -455,6 +462,7 @@ int main(void)
         cmocka_unit_test(threads__every_snapshot_adds_up_with_granules),
         cmocka_unit_test(threads__every_snapshot_adds_up_with_whole_pages),
         cmocka_unit_test(threads__every_snapshot_adds_up_with_adaptive),
+        cmocka_unit_test(threads__every_snapshot_adds_up_with_subslices_and_exclusive),
         cmocka_unit_test(threads__a_buffer_may_be_released_by_any_thread),
         cmocka_unit_test(threads__of_many_releases_at_once_only_the_references_count),
         cmocka_unit_test(threads__streams_open_and_close_beside_each_other),

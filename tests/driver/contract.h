@@ -19,11 +19,13 @@
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 
-/* Variant, driver, its configuration. */
+/* Variant, driver, its configuration, whether it needs hardware: then it may be missing,
+ * and its tests are skipped. */
 #define VARIANT_LIST(X)                                                                  \
-    X(host, "host", NULL)                                                                \
-    X(sim, "sim", NULL)                                                                  \
-    X(sim_plain, "sim", &sim_plain_desc)
+    X(host, "host", NULL, false)                                                         \
+    X(sim, "sim", NULL, false)                                                           \
+    X(sim_plain, "sim", &sim_plain_desc, false)                                          \
+    X(cuda, "cuda", NULL, true)
 
 static const weir_sim_desc sim_plain_desc = {.context_bytes = UINT64_MAX};
 
@@ -56,6 +58,7 @@ static const weir_sim_desc sim_plain_desc = {.context_bytes = UINT64_MAX};
 typedef struct variant {
     const char *driver;
     const void *config;
+    bool needs_hardware;
 } variant;
 
 /* One open driver. */

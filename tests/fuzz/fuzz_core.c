@@ -21,6 +21,16 @@ static void failed(const char *text)
     abort();
 }
 
+static const weir_pool_desc list[] = {
+    {.kind = WEIR_POOL_KIND_SLICED,
+     .page_bytes = MIB,
+     .max_slice_bytes = 64 * KIB,
+     .cap_bytes = 3 * MIB},
+    {.kind = WEIR_POOL_KIND_EXCLUSIVE, .max_slice_bytes = 8 * MIB, .idle_count = 50},
+    {.kind = WEIR_POOL_KIND_SLICED, .page_bytes = 4 * MIB, .cap_bytes = 40 * MIB},
+    {.kind = WEIR_POOL_KIND_EXCLUSIVE},
+};
+
 static const model_desc devices[] = {
     {.preset = "elastic", .granule_bytes = 2 * MIB},
     {.preset = "elastic"},
@@ -28,6 +38,9 @@ static const model_desc devices[] = {
     {.preset = "elastic", .granule_bytes = 2 * MIB, .no_wait = true, .trust_uses = true},
     {.preset = "elastic", .granule_bytes = 64 * KIB, .keep_bytes = 20 * MIB},
     {.preset = "adaptive", .granule_bytes = 2 * MIB},
+    {.preset = "subslices"},
+    {.preset = "exclusive"},
+    {.preset = "list", .pools = list, .pool_count = sizeof list / sizeof *list},
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

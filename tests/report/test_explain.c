@@ -319,6 +319,18 @@ static void explain__is_an_array_of_seven_objects_in_json(void **state)
     cJSON_Delete(array);
 }
 
+static void explain__names_the_stream_that_keeps_everything_from_going_back(void **state)
+{
+    (void)state;
+    report.capturing = (weir_capturing){.stream = "decode", .for_ms = 1500};
+    write_text();
+    assert_non_null(
+        strstr(captured.text, "stream decode has been capturing for 1500 ms"));
+    assert_non_null(
+        strstr(captured.text, "-> end or abort the capture of stream decode"));
+    assert_non_null(strstr(captured.text, "-> end or abort the capture, then wait"));
+}
+
 static void explain__returns_what_the_sink_returns(void **state)
 {
     (void)state;
@@ -340,7 +352,8 @@ static void explain__stands_a_report_full_of_ones(void **state)
         report.waiting[i].name[sizeof report.waiting[i].name - 1] = '\0';
         report.pinning[i].tag[sizeof report.pinning[i].tag - 1] = '\0';
     }
-    for (int i = 0; i < 16; i++) {
+    report.capturing.stream[sizeof report.capturing.stream - 1] = '\0';
+    for (int i = 0; i < 32; i++) {
         report.pools[i].name[sizeof report.pools[i].name - 1] = '\0';
     }
     write_text();
@@ -369,6 +382,7 @@ int main(void)
         EMPTY(explain__counts_no_bytes_for_a_negative_overhead),
         SAMPLE(explain__does_not_call_a_wrong_sum_equal),
         SAMPLE(explain__is_an_array_of_seven_objects_in_json),
+        SAMPLE(explain__names_the_stream_that_keeps_everything_from_going_back),
         SAMPLE(explain__returns_what_the_sink_returns),
         EMPTY(explain__stands_a_report_full_of_ones),
     };

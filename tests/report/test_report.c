@@ -93,16 +93,16 @@ static const char sample_text[] =
     "  live_count                 5  live buffers\n"
     "\n"
     "pools\n"
-    "  name         kind            from        to       page  granule  pages  "
+    "  name         kind            from        to       page  granule  limit  pages  "
     "pages_peak  "
     "largest_alloc\n"
-    "  arena small  arena            1 B  64.0 KiB  to demand  2.0 MiB      1           "
+    "  arena small  arena            1 B  64.0 KiB  to demand  2.0 MiB   none      1           "
     "2  "
     "      1.5 KiB\n"
-    "  arena large  arena       64.0 KiB       any  to demand  2.0 MiB   2180        "
+    "  arena large  arena       64.0 KiB       any  to demand  2.0 MiB   none   2180        "
     "3070  "
     "      3.0 GiB\n"
-    "  persistent   persistent       0 B       any  to demand    whole      0           "
+    "  persistent   persistent       0 B       any  to demand    whole   none      0           "
     "0  "
     "          0 B\n"
     "\n"
@@ -225,11 +225,26 @@ static void report__fits_as_many_pools_as_there_can_be(void **state)
     report.pool_count = 99; /* more than the array has */
     for (size_t i = 0; i < sizeof report.pools / sizeof report.pools[0]; i++) {
         memset(report.pools[i].name, 'p', sizeof report.pools[i].name - 1);
-        report.pools[i].in_use_bytes = i == 15 ? MIB : 0;
+        report.pools[i].in_use_bytes = i == 31 ? MIB : 0;
     }
     write_text();
     assert_non_null(
         strstr(captured.text, "\n  total                               0  1.0 MiB"));
+}
+
+static void report__warns_once_of_each_pool_that_sends_requests_elsewhere(void **state)
+{
+    (void)state;
+    report.pools[0].limit_bytes = 4 * MIB;
+    report.pools[0].spills = 1000;
+    report.pools[1].spills = 1;
+    write_text();
+    assert_non_null(strstr(
+        captured.text, "\n\nwarnings\n"
+                       "  pool \"arena small\" is full at 4.0 MiB: other pools served "
+                       "1000 requests for it\n"
+                       "  pool \"arena large\" was full: other pools served 1 "
+                       "requests for it\n"));
 }
 
 /* ---- JSON ---- */
@@ -271,7 +286,7 @@ static void report__has_the_footprint_and_its_parts_in_json(void **state)
     has_number(parsed, "others_bytes", 1024 * MIB);
     has_number(parsed, "capacity_bytes", 24576 * MIB);
     has_number(parsed, "largest_hole_bytes", 8 * MIB);
-    assert_int_equal(cJSON_GetArraySize(parsed), 13);
+    assert_int_equal(cJSON_GetArraySize(parsed), 14);
     cJSON_Delete(parsed);
 }
 
@@ -289,6 +304,8 @@ static void report__has_one_object_a_pool_in_json(void **state)
     has_number(small, "granule_bytes", 2 * MIB);
     has_number(small, "pages", 1);
     has_number(small, "pages_peak", 2);
+    has_number(small, "limit_bytes", 0);
+    has_number(small, "spills", 0);
     has_number(small, "largest_alloc_bytes", 1536);
     has_number(small, "live_count", 1);
     has_number(small, "in_use_bytes", 100);
@@ -297,7 +314,7 @@ static void report__has_one_object_a_pool_in_json(void **state)
     has_number(small, "releasable_bytes", 0);
     has_number(small, "pinned_bytes", 2 * MIB - 512);
     has_number(small, "reserved_bytes", 2 * MIB);
-    assert_int_equal(cJSON_GetArraySize(small), 16);
+    assert_int_equal(cJSON_GetArraySize(small), 18);
     const cJSON *large = item_of(parsed, "pools", 1, 3);
     has_null(large, "max_slice_bytes");
     has_number(large, "deferred_bytes", 4096 * MIB);
@@ -356,6 +373,25 @@ static void report__has_a_negative_overhead_in_json(void **state)
     cJSON_Delete(parsed);
 }
 
+static void report__names_the_stream_that_is_capturing(void **state)
+{
+    (void)state;
+    cJSON *parsed = write_json();
+    assert_true(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(parsed, "capturing")));
+    cJSON_Delete(parsed);
+    report.capturing = (weir_capturing){.stream = "decode", .for_ms = 1500};
+    captured = (capture){0};
+    parsed = write_json();
+    const cJSON *capturing = cJSON_GetObjectItemCaseSensitive(parsed, "capturing");
+    has_text(capturing, "stream", "decode");
+    has_number(capturing, "for_ms", 1500);
+    cJSON_Delete(parsed);
+    captured = (capture){0};
+    write_text();
+    assert_non_null(strstr(captured.text, "capturing, so that nothing goes back"));
+    assert_non_null(strstr(captured.text, "decode"));
+}
+
 static void report__has_empty_arrays_for_empty_lists_in_json(void **state)
 {
     (void)state;
@@ -389,6 +425,7 @@ int main(void)
         SAMPLE(report__writes_unknown_numbers_as_words),
         EMPTY(report__writes_a_negative_overhead_with_its_sign),
         EMPTY(report__fits_as_many_pools_as_there_can_be),
+        SAMPLE(report__warns_once_of_each_pool_that_sends_requests_elsewhere),
         EMPTY(report__has_every_counter_of_the_lists_in_json),
         SAMPLE(report__has_the_footprint_and_its_parts_in_json),
         SAMPLE(report__has_one_object_a_pool_in_json),
@@ -396,6 +433,7 @@ int main(void)
         SAMPLE(report__has_null_for_unknown_numbers_in_json),
         EMPTY(report__has_a_negative_overhead_in_json),
         EMPTY(report__has_empty_arrays_for_empty_lists_in_json),
+        EMPTY(report__names_the_stream_that_is_capturing),
         SAMPLE(report__returns_what_the_sink_returns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: MIT */
+/* A libcuda.so.1 (and a libnvidia-ml.so.1 in the same file) over host memory: two small
+ * GPUs whose calls are counted and fail on demand, so that the CUDA driver is tested
+ * where there is no GPU. It is as strict as the documentation of CUDA: calls need the
+ * current context, mappings end whole, memory is reachable only after access has been
+ * set.
+ *
+ * Chunks are pieces of one memory file, so that a chunk keeps its contents when it is
+ * mapped elsewhere. One lock guards all state; the control block is atomic. */
+#define _GNU_SOURCE
+#include "fake.h"
+
+#include "driver/cuda/nvml.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define DECLARE(name, symbol, since, parameters) EXPORT wr_cu_result symbol parameters;
+WR_CU_LIST(DECLARE)
+#undef DECLARE
+
+EXPORT fake_control *fake_cuda_control(void);
+EXPORT int nvmlInit_v2(void);
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **device);
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+                                                   wr_nvml_process *processes);
+
+#define UNIT ((uint64_t)2 << 20)
+#define MOST_CHUNKS (FAKE_CAPACITY_BYTES / UNIT)
+#define MOST_MAPPINGS (2 * MOST_CHUNKS)
+#define MOST_PAGES 4096
+#define DEEPEST 8
+
+struct wr_cu_stream_opaque {
+    bool is_busy; /* work was queued while held */
+};
+
+struct wr_cu_event_opaque {
+    bool is_pending; /* recorded behind such work */
+};
+
+typedef struct chunk {
+    bool has_handle;
+    uint32_t mapping_count;
+} chunk;
+
+typedef struct mapping {
+    uint64_t address; /* 0: a free entry */
+    size_t chunk;
+} mapping;
+
+typedef struct page {
+    void *memory;
+    size_t bytes;
+} page;
+
+static fake_control control;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int file = -1; /* constant after cuInit, as all below is guarded by the mutex */
+static chunk chunks[MOST_CHUNKS];
+static mapping mappings[MOST_MAPPINGS];
+static page pages[MOST_PAGES];
+static uint64_t used_bytes;
+static int devices[FAKE_DEVICES]; /* their addresses are the contexts */
+
+static _Thread_local wr_cu_context current[DEEPEST];
+static _Thread_local int depth;
+
+fake_control *fake_cuda_control(void)
+{
+    return &control;
+}
+
+static wr_cu_context context_of(int device)
+{
+    return (wr_cu_context)(void *)&devices[device];
+}
+
+static wr_cu_result count_call(fake_entry entry)
+{
+    atomic_fetch_add(&control.calls[entry], 1);
+    uint64_t nth = atomic_load(&control.fail_nth[entry]);
+    if (nth > 0) {
+        atomic_store(&control.fail_nth[entry], nth - 1);
+    }
+    return nth == 1 ? (wr_cu_result)atomic_load(&control.fail_with) : WR_CU_SUCCESS;
+}
+
+/* Counts the call, and fails if it was asked to. */
+#define ENTER(name)                                                                      \
+    do {                                                                                 \
+        wr_cu_result asked = count_call(FAKE_##name);                                    \
+        if (asked != WR_CU_SUCCESS) {                                                    \
+            return asked;                                                                \
+        }                                                                                \
+    } while (0)
+
+/* The same for calls that need a context. */
+#define ENTER_CURRENT(name)                                                              \
+    ENTER(name);                                                                         \
+    if (depth == 0 ||                                                                    \
+        (current[depth - 1] != context_of(0) && current[depth - 1] != context_of(1))) {  \
+        return WR_CU_INVALID_CONTEXT;                                                    \
+    }
+
+/* ---- devices ---- */
+
+wr_cu_result cuInit(unsigned flags)
+{
+    ENTER(init);
+    pthread_mutex_lock(&mutex);
+    if (file < 0) {
+        file = memfd_create("fake-gpu", MFD_CLOEXEC);
+        if (file >= 0 && ftruncate(file, (off_t)FAKE_CAPACITY_BYTES) != 0) {
+            abort();
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return flags == 0 && file >= 0 ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+wr_cu_result cuGetErrorName(wr_cu_result error, const char **name)
+{
+    *name = error == WR_CU_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == WR_CU_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                             : NULL;
+    return *name != NULL ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+wr_cu_result cuGetErrorString(wr_cu_result error, const char **text)
+{
+    *text = error == WR_CU_OUT_OF_MEMORY ? "out of memory" : "some failure";
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuDeviceGetCount(int *count)
+{
+    ENTER(device_count);
+    *count = FAKE_DEVICES;
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuDeviceGet(wr_cu_device *device, int ordinal)
+{
+    ENTER(device_get);
+    *device = ordinal;
+    return ordinal >= 0 && ordinal < FAKE_DEVICES ? WR_CU_SUCCESS : WR_CU_INVALID_DEVICE;
+}
+
+wr_cu_result cuDeviceGetName(char *name, int bytes, wr_cu_device device)
+{
+    ENTER(device_name);
+    snprintf(name, (size_t)bytes, "Fake GPU %d", device);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuDeviceGetUuid_v2(wr_cu_uuid *uuid, wr_cu_device device)
+{
+    ENTER(device_uuid);
+    for (int i = 0; i < 16; i++) {
+        uuid->bytes[i] = (unsigned char)(0xa0 + i + device);
+    }
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuDeviceGetAttribute(int *value, int attribute, wr_cu_device device)
+{
+    (void)device;
+    ENTER(device_attribute);
+    *value = attribute == WR_CU_ATTRIBUTE_VIRTUAL_MEMORY &&
+             !atomic_load(&control.lacks_virtual_memory);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuDevicePrimaryCtxRetain(wr_cu_context *context, wr_cu_device device)
+{
+    ENTER(context_retain);
+    *context = context_of(device);
+    atomic_fetch_add(&control.contexts, 1);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuDevicePrimaryCtxRelease_v2(wr_cu_device device)
+{
+    (void)device;
+    ENTER(context_release);
+    atomic_fetch_sub(&control.contexts, 1);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuCtxPushCurrent_v2(wr_cu_context context)
+{
+    ENTER(context_push);
+    if (depth == DEEPEST) {
+        return WR_CU_INVALID_VALUE;
+    }
+    current[depth++] = context;
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuCtxPopCurrent_v2(wr_cu_context *context)
+{
+    ENTER(context_pop);
+    if (depth == 0) {
+        return WR_CU_INVALID_CONTEXT;
+    }
+    *context = current[--depth];
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuCtxSynchronize(void)
+{
+    ENTER_CURRENT(context_sync);
+    atomic_store(&control.hold, false);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    ENTER_CURRENT(memory_info);
+    pthread_mutex_lock(&mutex);
+    *free_bytes = FAKE_CAPACITY_BYTES - used_bytes;
+    pthread_mutex_unlock(&mutex);
+    *total_bytes = FAKE_CAPACITY_BYTES + FAKE_CONTEXT_BYTES;
+    return WR_CU_SUCCESS;
+}
+
+/* ---- pages; the mutex is held in the functions without a symbol of CUDA ---- */
+
+static bool take(uint64_t bytes)
+{
+    bool fits = bytes <= FAKE_CAPACITY_BYTES - used_bytes;
+    used_bytes += fits ? bytes : 0;
+    return fits;
+}
+
+static page *find_page(const void *memory)
+{
+    for (size_t i = 0; i < MOST_PAGES; i++) {
+        if (pages[i].memory == memory) {
+            return &pages[i];
+        }
+    }
+    return NULL;
+}
+
+static wr_cu_result make_page(wr_cu_address *address, size_t bytes)
+{
+    page *made = find_page(NULL);
+    if (made == NULL || !take(bytes)) {
+        return WR_CU_OUT_OF_MEMORY;
+    }
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        used_bytes -= bytes;
+        return WR_CU_OUT_OF_MEMORY;
+    }
+    *made = (page){memory, bytes};
+    *address = (uintptr_t)memory;
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuMemAlloc_v2(wr_cu_address *address, size_t bytes)
+{
+    ENTER_CURRENT(page_alloc);
+    pthread_mutex_lock(&mutex);
+    wr_cu_result result = bytes == 0 ? WR_CU_INVALID_VALUE : make_page(address, bytes);
+    pthread_mutex_unlock(&mutex);
+    atomic_fetch_add(&control.pages, result == WR_CU_SUCCESS);
+    return result;
+}
+
+wr_cu_result cuMemFree_v2(wr_cu_address address)
+{
+    ENTER_CURRENT(page_free);
+    pthread_mutex_lock(&mutex);
+    page *found = find_page((void *)(uintptr_t)address);
+    if (found != NULL && address != 0) {
+        munmap(found->memory, found->bytes);
+        used_bytes -= found->bytes;
+        *found = (page){0};
+        atomic_fetch_sub(&control.pages, 1);
+    }
+    pthread_mutex_unlock(&mutex);
+    return found != NULL ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+/* ---- virtual memory ---- */
+
+static mapping *find_mapping(uint64_t address)
+{
+    for (size_t i = 0; i < MOST_MAPPINGS; i++) {
+        if (mappings[i].address == address) {
+            return &mappings[i];
+        }
+    }
+    return NULL;
+}
+
+static void free_unused(chunk *one)
+{
+    if (!one->has_handle && one->mapping_count == 0) {
+        used_bytes -= UNIT;
+        atomic_fetch_sub(&control.chunks, 1);
+    }
+}
+
+/* Closes addresses, so that stale use faults. */
+static bool close_addresses(uint64_t address, uint64_t bytes)
+{
+    return mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                0) != MAP_FAILED;
+}
+
+wr_cu_result cuMemGetAllocationGranularity(size_t *bytes, const wr_cu_allocation *what,
+                                           int option)
+{
+    ENTER(granularity);
+    *bytes = UNIT;
+    return what->type == WR_CU_ALLOCATION_PINNED &&
+                   option == WR_CU_GRANULARITY_RECOMMENDED
+               ? WR_CU_SUCCESS
+               : WR_CU_INVALID_VALUE;
+}
+
+wr_cu_result cuMemAddressReserve(wr_cu_address *address, size_t bytes, size_t alignment,
+                                 wr_cu_address wanted, unsigned long long flags)
+{
+    ENTER_CURRENT(reserve);
+    if (bytes % UNIT != 0 || alignment != UNIT || wanted != 0 || flags != 0) {
+        return WR_CU_INVALID_VALUE;
+    }
+    char *memory = mmap(NULL, bytes + UNIT, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        return WR_CU_OUT_OF_MEMORY;
+    }
+    size_t head = (UNIT - (uintptr_t)memory % UNIT) % UNIT;
+    if (head > 0) {
+        munmap(memory, head);
+    }
+    munmap(memory + head + bytes, UNIT - head);
+    *address = (uintptr_t)memory + head;
+    atomic_fetch_add(&control.ranges, 1);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuMemAddressFree(wr_cu_address address, size_t bytes)
+{
+    ENTER_CURRENT(unreserve);
+    munmap((void *)(uintptr_t)address, bytes);
+    atomic_fetch_sub(&control.ranges, 1);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuMemCreate(wr_cu_handle *handle, size_t bytes, const wr_cu_allocation *what,
+                         unsigned long long flags)
+{
+    ENTER_CURRENT(create);
+    if (bytes != UNIT || what->type != WR_CU_ALLOCATION_PINNED || flags != 0 ||
+        what->location.type != WR_CU_LOCATION_DEVICE) {
+        return WR_CU_INVALID_VALUE;
+    }
+    wr_cu_result result = WR_CU_OUT_OF_MEMORY;
+    pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < MOST_CHUNKS && result != WR_CU_SUCCESS; i++) {
+        bool is_free = !chunks[i].has_handle && chunks[i].mapping_count == 0;
+        if (is_free && take(UNIT)) {
+            chunks[i].has_handle = true;
+            *handle = i + 1;
+            result = WR_CU_SUCCESS;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    atomic_fetch_add(&control.chunks, result == WR_CU_SUCCESS);
+    return result;
+}
+
+static chunk *find_chunk(wr_cu_handle handle)
+{
+    chunk *found = handle > 0 && handle <= MOST_CHUNKS ? &chunks[handle - 1] : NULL;
+    return found != NULL && found->has_handle ? found : NULL;
+}
+
+wr_cu_result cuMemRelease(wr_cu_handle handle)
+{
+    ENTER_CURRENT(release);
+    pthread_mutex_lock(&mutex);
+    chunk *found = find_chunk(handle);
+    if (found != NULL) {
+        found->has_handle = false;
+        free_unused(found);
+    }
+    pthread_mutex_unlock(&mutex);
+    return found != NULL ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+static wr_cu_result map_chunk(uint64_t address, wr_cu_handle handle)
+{
+    chunk *found = find_chunk(handle);
+    mapping *made = find_mapping(0);
+    if (found == NULL || made == NULL || find_mapping(address) != NULL) {
+        return WR_CU_INVALID_VALUE;
+    }
+    if (mmap((void *)(uintptr_t)address, UNIT, PROT_NONE, MAP_SHARED | MAP_FIXED, file,
+             (off_t)((handle - 1) * UNIT)) == MAP_FAILED) {
+        return WR_CU_OUT_OF_MEMORY;
+    }
+    found->mapping_count++;
+    *made = (mapping){address, (size_t)handle - 1};
+    atomic_fetch_add(&control.mappings, 1);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuMemMap(wr_cu_address address, size_t bytes, size_t offset,
+                      wr_cu_handle handle, unsigned long long flags)
+{
+    ENTER_CURRENT(map);
+    if (bytes != UNIT || offset != 0 || flags != 0 || address % UNIT != 0) {
+        return WR_CU_INVALID_VALUE;
+    }
+    pthread_mutex_lock(&mutex);
+    wr_cu_result result = map_chunk(address, handle);
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+/* Whether all of it is mapped, in whole chunks. */
+static bool is_mapped(uint64_t address, uint64_t bytes)
+{
+    bool all = bytes > 0 && bytes % UNIT == 0;
+    for (uint64_t at = 0; at < bytes && all; at += UNIT) {
+        all = find_mapping(address + at) != NULL;
+    }
+    return all;
+}
+
+wr_cu_result cuMemUnmap(wr_cu_address address, size_t bytes)
+{
+    ENTER_CURRENT(unmap);
+    pthread_mutex_lock(&mutex);
+    bool is_whole = is_mapped(address, bytes) && close_addresses(address, bytes);
+    for (uint64_t at = 0; at < bytes && is_whole; at += UNIT) {
+        mapping *found = find_mapping(address + at);
+        chunks[found->chunk].mapping_count--;
+        free_unused(&chunks[found->chunk]);
+        *found = (mapping){0};
+        atomic_fetch_sub(&control.mappings, 1);
+    }
+    pthread_mutex_unlock(&mutex);
+    return is_whole ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+wr_cu_result cuMemSetAccess(wr_cu_address address, size_t bytes,
+                            const wr_cu_access *access, size_t count)
+{
+    ENTER_CURRENT(set_access);
+    pthread_mutex_lock(&mutex);
+    bool ok = count == 1 && access->flags == WR_CU_ACCESS_READWRITE &&
+              is_mapped(address, bytes) &&
+              mprotect((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE) == 0;
+    pthread_mutex_unlock(&mutex);
+    return ok ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+/* ---- streams, events and copies: done when the call returns, but for what is held ----
+ */
+
+static void queue(wr_cu_stream stream)
+{
+    pthread_mutex_lock(&mutex);
+    stream->is_busy = atomic_load(&control.hold);
+    pthread_mutex_unlock(&mutex);
+}
+
+wr_cu_result cuMemcpyHtoDAsync_v2(wr_cu_address to, const void *from, size_t bytes,
+                                  wr_cu_stream stream)
+{
+    ENTER_CURRENT(write);
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    queue(stream);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuMemcpyDtoHAsync_v2(void *to, wr_cu_address from, size_t bytes,
+                                  wr_cu_stream stream)
+{
+    ENTER_CURRENT(read);
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    queue(stream);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuMemcpyDtoDAsync_v2(wr_cu_address to, wr_cu_address from, size_t bytes,
+                                  wr_cu_stream stream)
+{
+    ENTER_CURRENT(copy);
+    if (to < from + bytes && from < to + bytes) {
+        return WR_CU_INVALID_VALUE; /* undefined on a GPU */
+    }
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    queue(stream);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuStreamCreate(wr_cu_stream *stream, unsigned flags)
+{
+    ENTER_CURRENT(stream_create);
+    *stream = calloc(1, sizeof **stream);
+    atomic_fetch_add(&control.streams, 1);
+    return *stream != NULL && flags == WR_CU_STREAM_NON_BLOCKING ? WR_CU_SUCCESS
+                                                                 : WR_CU_INVALID_VALUE;
+}
+
+wr_cu_result cuStreamDestroy_v2(wr_cu_stream stream)
+{
+    ENTER_CURRENT(stream_destroy);
+    free(stream);
+    atomic_fetch_sub(&control.streams, 1);
+    return WR_CU_SUCCESS;
+}
+
+static wr_cu_result ready_unless(const bool *is_busy)
+{
+    pthread_mutex_lock(&mutex);
+    bool busy = *is_busy && atomic_load(&control.hold);
+    pthread_mutex_unlock(&mutex);
+    return busy ? WR_CU_NOT_READY : WR_CU_SUCCESS;
+}
+
+wr_cu_result cuStreamQuery(wr_cu_stream stream)
+{
+    ENTER_CURRENT(stream_query);
+    return ready_unless(&stream->is_busy);
+}
+
+wr_cu_result cuStreamSynchronize(wr_cu_stream stream)
+{
+    (void)stream;
+    ENTER_CURRENT(stream_sync);
+    atomic_store(&control.hold, false);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuStreamWaitEvent(wr_cu_stream stream, wr_cu_event event, unsigned flags)
+{
+    ENTER_CURRENT(stream_wait);
+    pthread_mutex_lock(&mutex);
+    stream->is_busy = stream->is_busy || event->is_pending;
+    pthread_mutex_unlock(&mutex);
+    return flags == 0 ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+wr_cu_result cuEventCreate(wr_cu_event *event, unsigned flags)
+{
+    ENTER_CURRENT(event_create);
+    *event = calloc(1, sizeof **event);
+    atomic_fetch_add(&control.events, 1);
+    return *event != NULL && flags == WR_CU_EVENT_DISABLE_TIMING ? WR_CU_SUCCESS
+                                                                 : WR_CU_INVALID_VALUE;
+}
+
+wr_cu_result cuEventDestroy_v2(wr_cu_event event)
+{
+    ENTER_CURRENT(event_destroy);
+    free(event);
+    atomic_fetch_sub(&control.events, 1);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuEventRecord(wr_cu_event event, wr_cu_stream stream)
+{
+    (void)stream;
+    ENTER_CURRENT(event_record);
+    pthread_mutex_lock(&mutex);
+    event->is_pending = atomic_load(&control.hold);
+    pthread_mutex_unlock(&mutex);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuEventQuery(wr_cu_event event)
+{
+    ENTER_CURRENT(event_query);
+    return ready_unless(&event->is_pending);
+}
+
+wr_cu_result cuEventSynchronize(wr_cu_event event)
+{
+    (void)event;
+    ENTER_CURRENT(event_sync);
+    atomic_store(&control.hold, false);
+    return WR_CU_SUCCESS;
+}
+
+/* ---- NVML ---- */
+
+int nvmlInit_v2(void)
+{
+    return 0;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+    if (strcmp(uuid, "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf") != 0) {
+        return 6; /* not found */
+    }
+    *device = &devices[0];
+    return 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+                                            wr_nvml_process *processes)
+{
+    (void)device;
+    int process = atomic_load(&control.process);
+    uint64_t bytes = atomic_load(&control.process_bytes);
+    pthread_mutex_lock(&mutex);
+    uint64_t real_bytes = FAKE_CONTEXT_BYTES + used_bytes;
+    pthread_mutex_unlock(&mutex);
+    if (*count < 1) {
+        *count = 1;
+        return 7; /* insufficient size */
+    }
+    *count = 1;
+    processes[0] = (wr_nvml_process){
+        .process = process != 0 ? (unsigned)process : (unsigned)getpid(),
+        .used_bytes = bytes != 0 ? bytes : real_bytes,
+    };
+    return 0;
+}
