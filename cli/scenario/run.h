@@ -174,7 +174,7 @@ void wr_scn_buffers_release(wr_scn_run *run);
 bool wr_scn_run_action(wr_scn_run *run, const wr_scn_statement *statement); /* action.c */
 bool wr_scn_run_check(wr_scn_run *run, const wr_scn_statement *statement);  /* expect.c */
 bool wr_scn_run_capture(wr_scn_run *run,
-                        const wr_scn_statement *statement);      /* capture.c */
+                        const wr_scn_statement *statement); /* capture.c */
 /* At the end: aborts captures, destroys graphs. */
 void wr_scn_graphs_release(wr_scn_run *run);
 bool wr_scn_run_fork(wr_scn_run *run, size_t fork, size_t exit); /* fork.c */
