@@ -55,6 +55,8 @@ typedef struct weir_launch {
     const void *arguments;            /* copied before launch() returns */
     size_t argument_bytes;
     uint64_t element_count;
+    const struct weir_buffer *buffers; /* what it touches, for checked mode; or NULL */
+    size_t buffer_count;
 } weir_launch;
 
 struct weir_driver_table {

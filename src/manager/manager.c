@@ -27,7 +27,17 @@
 
 /* ---- coming and going ---- */
 
-static weir_result enter_roster(wr_manager *manager)
+/* Whoever finds the manager in the roster finds it named. */
+static void name_manager(wr_manager *manager, const char *name)
+{
+    if (name != NULL) {
+        snprintf(manager->name, sizeof manager->name, "%s", name);
+    } else {
+        snprintf(manager->name, sizeof manager->name, "stream %u", manager->slot);
+    }
+}
+
+static weir_result enter_roster(wr_manager *manager, const char *name)
 {
     wr_bank *bank = manager->bank;
     wr_lock_take(&bank->roster_lock);
@@ -38,8 +48,9 @@ static weir_result enter_roster(wr_manager *manager)
     bool room = wr_host_grow((void **)&bank->roster, &bank->roster_capacity, slot + 1u,
                              sizeof *bank->roster);
     if (room) {
-        bank->roster[slot] = manager;
         manager->slot = slot;
+        name_manager(manager, name);
+        bank->roster[slot] = manager;
         bank->roster_count =
             slot + 1 > bank->roster_count ? slot + 1 : bank->roster_count;
     }
@@ -75,17 +86,11 @@ weir_result wr_manager_init(wr_manager *manager, wr_bank *bank, weir_driver_stre
     manager->moment.settled_below = UINT64_C(1) << WR_TICK_BITS;
     manager->moment.mark = manager->moment.settled_below;
     WR_TRY(wr_routes_open(manager));
-    weir_result result = enter_roster(manager);
+    weir_result result = enter_roster(manager, name);
     if (result != WEIR_OK) {
         wr_routes_close(manager);
-        return result;
     }
-    if (name != NULL) {
-        snprintf(manager->name, sizeof manager->name, "%s", name);
-    } else {
-        snprintf(manager->name, sizeof manager->name, "stream %u", manager->slot);
-    }
-    return WEIR_OK;
+    return result;
 }
 
 static bool leave_roster(wr_manager *manager)

@@ -13,6 +13,7 @@
 
 #include "base/poison.h"
 #include "base/result.h"
+#include "manager/waits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,4 +84,41 @@ weir_result wr_checked_release(weir_buffer buffer, wr_slice *slice)
     }
     wr_manager_release(slice);
     return result;
+}
+
+/* ---- launches ---- */
+
+static weir_result check_use(weir_buffer buffer, weir_stream *stream)
+{
+    weir_stream *own = weir_buffer_stream(buffer);
+    if (own == NULL) {
+        return wr_error(WEIR_STALE,
+                        "weir_stream_launch: buffer {%u, %u} has already been released",
+                        buffer.index, buffer.generation);
+    }
+    wr_slice *slice = wr_slice_get(buffer.index);
+    wr_manager_lock(&own->manager);
+    bool declared = own == stream || (own->device == stream->device &&
+                                      wr_waits_has_use(slice, stream->manager.slot));
+    wr_manager_unlock(&own->manager);
+    if (declared) {
+        return WEIR_OK;
+    }
+    const char *tag = own->device->bank.tag_names[slice->tag];
+    return wr_error(WEIR_INVALID,
+                    "weir_stream_launch: buffer {%u, %u} (%s) of stream \"%s\" was never "
+                    "declared for stream \"%s\"; call weir_buffer_use first",
+                    buffer.index, buffer.generation, tag[0] == 0 ? "untagged" : tag,
+                    own->manager.name, stream->manager.name);
+}
+
+weir_result wr_checked_launch(weir_stream *stream, const weir_launch *launch)
+{
+    if ((stream->manager.gate & WR_GATE_CHECKED) == 0) {
+        return WEIR_OK;
+    }
+    for (size_t i = 0; launch->buffers != NULL && i < launch->buffer_count; i++) {
+        WR_TRY(check_use(launch->buffers[i], stream));
+    }
+    return WEIR_OK;
 }

@@ -23,4 +23,8 @@ void wr_checked_arm(wr_slice *slice);
  * the slice back. INVALID, with a text, if something was written behind the buffer. */
 weir_result wr_checked_release(weir_buffer buffer, wr_slice *slice);
 
+/* Every buffer that the launch names is alive and may be used on the stream: it is the
+ * stream's own, or weir_buffer_use declared it there. INVALID or STALE otherwise. */
+weir_result wr_checked_launch(weir_stream *stream, const weir_launch *launch);
+
 #endif

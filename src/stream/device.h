@@ -84,7 +84,15 @@ void wr_holders_evict(wr_manager *manager);
 /* survey.c: who pins what, the largest first, for cleanup's outcome and reports. */
 void wr_survey_pinning(wr_bank *bank, weir_pinning *pinning, size_t capacity);
 
-/* usage.c: the books of each pool, one snapshot. */
-void wr_usage_pools(weir_device *device, wr_totals pools[WR_POOL_MAX]);
+/* usage.c: all books at one moment. What other threads have released but nobody has
+ * drained is `remote`: in use in the pools, deferred in the usage. */
+typedef struct wr_snapshot {
+    wr_totals pools[WR_POOL_MAX]; /* bytes in transit are in the first one */
+    wr_remote remote;
+    uint64_t transit;
+    uint64_t reserved; /* counted apart from the pools' books, like the next */
+    uint64_t pool_reserved[WR_POOL_MAX];
+} wr_snapshot;
+void wr_usage_read(weir_device *device, weir_usage *usage, wr_snapshot *s);
 
 #endif

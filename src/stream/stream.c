@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Streams: opening, ending, waiting, launching. */
+#include "checked.h"
 #include "device.h"
 
 #include "base/fork.h"
@@ -242,6 +243,7 @@ weir_result weir_stream_launch(weir_stream *stream, const weir_launch *launch)
     if (bank->table->launch == NULL) {
         return wr_error(WEIR_UNSUPPORTED, "driver %s runs no kernels", bank->table->name);
     }
+    WR_TRY(wr_checked_launch(stream, launch));
     return wr_probe_heed(bank, bank->table->launch(bank->driver, stream->manager.stream,
                                                    launch));
 }

@@ -310,15 +310,14 @@ weir_result weir_device_memory_report(weir_device *device, weir_device_report *r
     wr_bank *bank = &device->bank;
     weir_device_report fresh = {.size = report->size};
     WR_TRY(survey_waiting(bank, fresh.waiting));
-    WR_TRY(weir_device_memory_usage(device, &fresh.usage));
+    wr_snapshot s;
+    wr_usage_read(device, &fresh.usage, &s);
     fresh.untouched_bytes = survey_untouched(bank);
     fill_system(bank, &fresh);
     fresh.largest_hole_bytes = largest_hole(bank);
-    wr_totals pools[WR_POOL_MAX];
-    wr_usage_pools(device, pools);
     fresh.pool_count = bank->class_count;
     for (uint32_t i = 0; i < bank->class_count; i++) {
-        fill_pool(bank, i, &pools[i], &fresh.pools[i]);
+        fill_pool(bank, i, &s.pools[i], &fresh.pools[i]);
     }
     wr_tags_list(bank, fresh.holders, sizeof fresh.holders / sizeof *fresh.holders);
     wr_capture_find(bank, &fresh.capturing);

@@ -12,12 +12,6 @@
 
 #define TRIES 8
 
-typedef struct snapshot {
-    wr_totals pools[WR_POOL_MAX];
-    wr_remote remote;
-    uint64_t reserved;
-} snapshot;
-
 /* Lets each stream find out how far it has come, so that `deferred` is what really waits.
  */
 static void settle_all(wr_bank *bank)
@@ -38,7 +32,7 @@ static void settle_all(wr_bank *bank)
 }
 
 /* Under roster_lock: one try. All sequences are read before and after everything else. */
-static bool try_read(wr_bank *bank, snapshot *s)
+static bool try_read(wr_bank *bank, wr_snapshot *s)
 {
     uint64_t sum = WR_GET(bank->sequence);
     memset(s, 0, sizeof *s);
@@ -46,6 +40,10 @@ static bool try_read(wr_bank *bank, snapshot *s)
         sum += bank->roster[i] == NULL ? 0 : WR_GET(bank->roster[i]->sequence);
     }
     bool steady = wr_bank_read(bank, s->pools, &s->reserved);
+    s->transit = WR_GET(bank->transit);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        s->pool_reserved[i] = WR_GET(bank->classes[i].reserved);
+    }
     for (uint32_t i = 0; i < bank->roster_count && steady; i++) {
         steady = bank->roster[i] == NULL ||
                  wr_manager_read(bank->roster[i], s->pools, &s->remote);
@@ -58,7 +56,7 @@ static bool try_read(wr_bank *bank, snapshot *s)
 }
 
 /* Takes every lock by try, so that the order of locks does not matter. */
-static bool try_read_locked(wr_bank *bank, snapshot *s)
+static bool try_read_locked(wr_bank *bank, wr_snapshot *s)
 {
     uint32_t held = 0;
     bool all = true;
@@ -79,7 +77,7 @@ static bool try_read_locked(wr_bank *bank, snapshot *s)
     return read;
 }
 
-static void read_snapshot(wr_bank *bank, snapshot *s)
+static void read_snapshot(wr_bank *bank, wr_snapshot *s)
 {
     bool read = false;
     for (int tries = 0; !read; tries++) {
@@ -144,12 +142,23 @@ static void fill_events(wr_bank *bank, weir_usage *usage)
     wr_lock_leave(&bank->roster_lock);
 }
 
-void wr_usage_pools(weir_device *device, wr_totals pools[WR_POOL_MAX])
+void wr_usage_read(weir_device *device, weir_usage *usage, wr_snapshot *s)
 {
-    snapshot s;
-    settle_all(&device->bank);
-    read_snapshot(&device->bank, &s);
-    memcpy(pools, s.pools, sizeof s.pools);
+    wr_bank *bank = &device->bank;
+    wr_totals sum = {0};
+    settle_all(bank);
+    read_snapshot(bank, s);
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        add_totals(&sum, &s->pools[i]);
+    }
+    apply_remote(&sum, &s->remote);
+    *usage = (weir_usage){.size = usage->size};
+    fill_usage(usage, &sum);
+    wr_counter_raise(&bank->peak_in_use, usage->in_use_bytes);
+    usage->peak_in_use_bytes = WR_GET(bank->peak_in_use);
+    usage->peak_reserved_bytes = WR_GET(bank->peak_reserved);
+    usage->driver_deferred_bytes = wr_bank_pending(bank);
+    fill_events(bank, usage);
 }
 
 static weir_result check_usage(const void *object, const weir_usage *usage)
@@ -166,23 +175,9 @@ static weir_result check_usage(const void *object, const weir_usage *usage)
 
 weir_result weir_device_memory_usage(weir_device *device, weir_usage *usage)
 {
+    wr_snapshot s;
     WR_TRY(check_usage(device, usage));
-    wr_bank *bank = &device->bank;
-    snapshot s;
-    wr_totals sum = {0};
-    settle_all(bank);
-    read_snapshot(bank, &s);
-    for (uint32_t i = 0; i < bank->class_count; i++) {
-        add_totals(&sum, &s.pools[i]);
-    }
-    apply_remote(&sum, &s.remote);
-    *usage = (weir_usage){.size = usage->size};
-    fill_usage(usage, &sum);
-    wr_counter_raise(&bank->peak_in_use, usage->in_use_bytes);
-    usage->peak_in_use_bytes = WR_GET(bank->peak_in_use);
-    usage->peak_reserved_bytes = WR_GET(bank->peak_reserved);
-    usage->driver_deferred_bytes = wr_bank_pending(bank);
-    fill_events(bank, usage);
+    wr_usage_read(device, usage, &s);
     return WEIR_OK;
 }
 

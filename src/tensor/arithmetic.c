@@ -18,9 +18,13 @@ weir_result weir_tensor_add_scalar(weir_tensor *left, float right, weir_tensor *
     if (result != WEIR_OK) {
         return result;
     }
-    return wr_tensor_compute(&(wr_compute){who, stream, &left->shape,
-                                           &wr_kernel_add_scalar, &arguments,
-                                           sizeof arguments},
+    return wr_tensor_compute(&(wr_compute){.who = who,
+                                           .stream = stream,
+                                           .shape = &left->shape,
+                                           .kernel = &wr_kernel_add_scalar,
+                                           .arguments = &arguments,
+                                           .argument_bytes = sizeof arguments,
+                                           .operands = {left->buffer, WEIR_NO_BUFFER}},
                              tensor);
 }
 
@@ -47,7 +51,12 @@ weir_result weir_tensor_add(weir_tensor *left, weir_tensor *right, weir_tensor *
     if (result != WEIR_OK) {
         return result;
     }
-    return wr_tensor_compute(&(wr_compute){who, stream, &left->shape, &wr_kernel_add,
-                                           &arguments, sizeof arguments},
+    return wr_tensor_compute(&(wr_compute){.who = who,
+                                           .stream = stream,
+                                           .shape = &left->shape,
+                                           .kernel = &wr_kernel_add,
+                                           .arguments = &arguments,
+                                           .argument_bytes = sizeof arguments,
+                                           .operands = {left->buffer, right->buffer}},
                              tensor);
 }

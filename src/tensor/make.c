@@ -18,9 +18,12 @@ weir_result weir_tensor_uniform(weir_stream *stream, weir_shape shape, float low
             (double)high);
     }
     wr_random_arguments arguments = {.seed = seed, .first = low, .second = high};
-    return wr_tensor_compute(&(wr_compute){"weir_tensor_uniform", stream, &shape,
-                                           &wr_kernel_uniform, &arguments,
-                                           sizeof arguments},
+    return wr_tensor_compute(&(wr_compute){.who = "weir_tensor_uniform",
+                                           .stream = stream,
+                                           .shape = &shape,
+                                           .kernel = &wr_kernel_uniform,
+                                           .arguments = &arguments,
+                                           .argument_bytes = sizeof arguments},
                              tensor);
 }
 
@@ -35,9 +38,12 @@ weir_result weir_tensor_normal(weir_stream *stream, weir_shape shape, float mean
                                  (double)mean, (double)deviation);
     }
     wr_random_arguments arguments = {.seed = seed, .first = mean, .second = deviation};
-    return wr_tensor_compute(&(wr_compute){"weir_tensor_normal", stream, &shape,
-                                           &wr_kernel_normal, &arguments,
-                                           sizeof arguments},
+    return wr_tensor_compute(&(wr_compute){.who = "weir_tensor_normal",
+                                           .stream = stream,
+                                           .shape = &shape,
+                                           .kernel = &wr_kernel_normal,
+                                           .arguments = &arguments,
+                                           .argument_bytes = sizeof arguments},
                              tensor);
 }
 
@@ -45,8 +51,12 @@ static weir_result fill(const char *who, weir_stream *stream, const weir_shape *
                         float value, weir_tensor **tensor)
 {
     wr_fill_arguments arguments = {.value = value};
-    return wr_tensor_compute(&(wr_compute){who, stream, shape, &wr_kernel_fill,
-                                           &arguments, sizeof arguments},
+    return wr_tensor_compute(&(wr_compute){.who = who,
+                                           .stream = stream,
+                                           .shape = shape,
+                                           .kernel = &wr_kernel_fill,
+                                           .arguments = &arguments,
+                                           .argument_bytes = sizeof arguments},
                              tensor);
 }
 

@@ -83,11 +83,20 @@ weir_result wr_tensor_compute(const wr_compute *compute, weir_tensor **tensor)
     }
     uint64_t output = weir_buffer_address(fresh->buffer);
     memcpy(compute->arguments, &output, sizeof output);
+    weir_buffer buffers[3] = {fresh->buffer};
+    size_t buffer_count = 1;
+    for (size_t i = 0; i < 2; i++) {
+        if (compute->operands[i].generation != 0) {
+            buffers[buffer_count++] = compute->operands[i];
+        }
+    }
     weir_launch launch = {
         .kernel = compute->kernel,
         .arguments = compute->arguments,
         .argument_bytes = compute->argument_bytes,
         .element_count = fresh->element_count,
+        .buffers = buffers,
+        .buffer_count = buffer_count,
     };
     result = weir_stream_launch(compute->stream, &launch);
     if (result != WEIR_OK) {

@@ -48,6 +48,7 @@ typedef struct wr_compute {
     void *arguments; /* the kernel's struct; its first member, the output address, is set
                         here */
     size_t argument_bytes;
+    weir_buffer operands[2]; /* what it reads; WEIR_NO_BUFFER where there is none */
 } wr_compute;
 
 /* Makes the tensor, launches, and hands it out; on failure nothing is left. */

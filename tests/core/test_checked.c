@@ -181,6 +181,40 @@ static void memory_that_the_host_cannot_see_is_left_alone(void **state)
     rig_close(&r);
 }
 
+static void touch_nothing(const void *arguments, uint64_t begin, uint64_t end)
+{
+    (void)arguments;
+    (void)begin;
+    (void)end;
+}
+
+static void a_launch_is_refused_for_a_buffer_that_was_never_declared(void **state)
+{
+    (void)state;
+    weir_device *device;
+    weir_stream *other;
+    weir_buffer x;
+    assert_int_equal(
+        weir_device_open("host", &(weir_device_desc){.checked = true}, &device), WEIR_OK);
+    assert_int_equal(weir_stream_create(device, NULL, &other), WEIR_OK);
+    weir_buffer_desc desc = {.tag = "weights"};
+    assert_int_equal(
+        weir_buffer_create(weir_device_default_stream(device), 4096, &desc, &x), WEIR_OK);
+    weir_kernel kernel = {.name = "nothing", .host = touch_nothing};
+    weir_launch launch = {
+        .kernel = &kernel, .element_count = 1, .buffers = &x, .buffer_count = 1};
+    assert_int_equal(weir_stream_launch(weir_device_default_stream(device), &launch),
+                     WEIR_OK);
+    assert_int_equal(weir_stream_launch(other, &launch), WEIR_INVALID);
+    assert_non_null(strstr(weir_last_error(), "weights"));
+    assert_int_equal(weir_buffer_use(x, other), WEIR_OK);
+    assert_int_equal(weir_stream_launch(other, &launch), WEIR_OK);
+    assert_int_equal(weir_buffer_release(x), WEIR_OK);
+    assert_int_equal(weir_stream_launch(other, &launch), WEIR_STALE);
+    assert_int_equal(weir_stream_close(other), WEIR_OK);
+    assert_int_equal(weir_device_close(device), WEIR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +227,7 @@ int main(void)
         cmocka_unit_test(without_it_no_byte_more_is_taken),
         cmocka_unit_test(a_checked_device_is_abandoned_with_live_buffers),
         cmocka_unit_test(memory_that_the_host_cannot_see_is_left_alone),
+        cmocka_unit_test(a_launch_is_refused_for_a_buffer_that_was_never_declared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
