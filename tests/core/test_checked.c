@@ -191,19 +191,19 @@ static void touch_nothing(const void *arguments, uint64_t begin, uint64_t end)
 static void a_launch_is_refused_for_a_buffer_that_was_never_declared(void **state)
 {
     (void)state;
-    weir_device *device;
+    weir_device *host;
     weir_stream *other;
     weir_buffer x;
     assert_int_equal(
-        weir_device_open("host", &(weir_device_desc){.checked = true}, &device), WEIR_OK);
-    assert_int_equal(weir_stream_create(device, NULL, &other), WEIR_OK);
+        weir_device_open("host", &(weir_device_desc){.checked = true}, &host), WEIR_OK);
+    assert_int_equal(weir_stream_create(host, NULL, &other), WEIR_OK);
     weir_buffer_desc desc = {.tag = "weights"};
     assert_int_equal(
-        weir_buffer_create(weir_device_default_stream(device), 4096, &desc, &x), WEIR_OK);
+        weir_buffer_create(weir_device_default_stream(host), 4096, &desc, &x), WEIR_OK);
     weir_kernel kernel = {.name = "nothing", .host = touch_nothing};
     weir_launch launch = {
         .kernel = &kernel, .element_count = 1, .buffers = &x, .buffer_count = 1};
-    assert_int_equal(weir_stream_launch(weir_device_default_stream(device), &launch),
+    assert_int_equal(weir_stream_launch(weir_device_default_stream(host), &launch),
                      WEIR_OK);
     assert_int_equal(weir_stream_launch(other, &launch), WEIR_INVALID);
     assert_non_null(strstr(weir_last_error(), "weights"));
@@ -212,7 +212,7 @@ static void a_launch_is_refused_for_a_buffer_that_was_never_declared(void **stat
     assert_int_equal(weir_buffer_release(x), WEIR_OK);
     assert_int_equal(weir_stream_launch(other, &launch), WEIR_STALE);
     assert_int_equal(weir_stream_close(other), WEIR_OK);
-    assert_int_equal(weir_device_close(device), WEIR_OK);
+    assert_int_equal(weir_device_close(host), WEIR_OK);
 }
 
 int main(void)
