@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What ctest runs:
 #   tests/<folder>/test_*.c     one cmocka program each, which sees the private headers; the
-#                               folder's other C files, and tests/support, belong to all of them
+#                               folder's other C files, and tests/support, belong to all of them;
+#                               tests/manager has support.c of tests/core
 #   tests/**/test_*.sh, .py     scripts, with WEIR (the command), WEIR_SOURCE_DIR,
 #                               WEIR_BUILD_DIR and WEIR_SANITIZE (its sanitizers) set; they exit
 #                               77 to be skipped
@@ -86,6 +87,9 @@ foreach(path IN LISTS folders)
     file(GLOB shared CONFIGURE_DEPENDS ${path}/*.c)
     if(programs)
         list(REMOVE_ITEM shared ${programs})
+    endif()
+    if(folder STREQUAL "manager")
+        list(APPEND shared tests/core/support.c)
     endif()
     foreach(source IN LISTS programs)
         weir_test_name(${source} name)

@@ -351,16 +351,17 @@ weir_result wr_graph_launch(weir_graph *graph, wr_manager *manager)
             "weir_graph_launch: stream \"%s\" is closed, or of another device",
             manager->name);
     }
-    if (manager->capturing) {
+    wr_lock_take(&graph->launch_lock);
+    weir_result result = manager->capturing             ? WEIR_NOT_READY
+                         : knows_stream(graph, manager) ? WEIR_OK
+                                                        : adopt_stream(graph, manager);
+    wr_lock_leave(&graph->launch_lock);
+    if (result == WEIR_NOT_READY) {
         return wr_error(WEIR_BUSY,
                         "weir_graph_launch: stream \"%s\" is capturing; end or abort it, "
                         "or launch on another stream",
                         manager->name);
     }
-    wr_lock_take(&graph->launch_lock);
-    weir_result result =
-        knows_stream(graph, manager) ? WEIR_OK : adopt_stream(graph, manager);
-    wr_lock_leave(&graph->launch_lock);
     return result == WEIR_OK
                ? bank->table->graph_launch(bank->driver, manager->stream, graph->handle)
                : result;

@@ -253,17 +253,20 @@ static void join_stretches(gather *g)
 }
 
 /* Cuts one stretch out of its pool into transit; under the owner's lock and the bank's.
- */
+ * Only whole pages are outdated: a range is other owners' too, and not written. */
 static void cut_stretch(gather *g, const stretch *s, wr_loot *loot)
 {
     wr_pool *pool = pool_of(g, s->pool);
     wr_slice *free_slice = wr_slice_get(s->slice);
     wr_page *page = wr_page_get(free_slice->page);
-    if (page->outdated) {
+    bool outdated = page->outdated;
+    if (outdated) {
         wr_pool_forget_outdated(pool, page);
     }
     wr_slice *slice = wr_pool_cut(pool, free_slice, s->begin, s->end);
-    page->outdated = false;
+    if (outdated) {
+        page->outdated = false;
+    }
     wr_page_link(page, slice, &g->bank->classes[s->pool].bank);
     WR_ADD(g->bank->transit, slice->extent_bytes);
     slice->held.link = loot->first;

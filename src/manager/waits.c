@@ -193,6 +193,18 @@ static weir_result find_queued(wr_manager *manager, weir_driver_fence *fence, bo
     return bank->table->fence_record(bank->driver, manager->stream, fence);
 }
 
+/* Under the roster's lock, as the other stream may begin to capture any moment. */
+static weir_result wait_on_device(wr_manager *stream, weir_driver_fence fence)
+{
+    wr_bank *bank = stream->bank;
+    wr_lock_take(&bank->roster_lock);
+    weir_result result =
+        stream->capturing ? WEIR_NOT_READY
+                          : bank->table->stream_wait(bank->driver, stream->stream, fence);
+    wr_lock_leave(&bank->roster_lock);
+    return result;
+}
+
 weir_result wr_waits_order(wr_manager *manager, wr_manager *stream)
 {
     wr_bank *bank = manager->bank;
@@ -202,7 +214,7 @@ weir_result wr_waits_order(wr_manager *manager, wr_manager *stream)
     if (fence == 0) {
         return WEIR_OK;
     }
-    weir_result result = bank->table->stream_wait(bank->driver, stream->stream, fence);
+    weir_result result = wait_on_device(stream, fence);
     if (!lent) {
         bank->table->fence_release(bank->driver, fence);
     }

@@ -42,7 +42,8 @@ void wr_waits_remove_use(wr_manager *manager, wr_slice *slice, uint32_t slot);
 /* The slot of a graph that holds the slice, 0 if none does. */
 uint32_t wr_waits_graph_of(const wr_slice *slice);
 
-/* Makes `stream` wait, on the device, for what this manager's stream has queued. */
+/* Makes `stream` wait, on the device, for what this manager's stream has queued.
+ * NOT_READY, nothing done: `stream` is capturing. */
 weir_result wr_waits_order(wr_manager *manager, wr_manager *stream);
 
 /* A released slice with uses: into the batch. */

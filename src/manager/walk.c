@@ -108,17 +108,17 @@ const char *wr_manager_walk(wr_manager *manager)
 const char *wr_bank_walk(wr_bank *bank)
 {
     const char *wrong = NULL;
-    wr_bank_recount(bank);
-    wr_lock_take(&bank->lock);
+    wr_bank_lock(bank);
     for (uint32_t i = 0; i < bank->class_count && wrong == NULL; i++) {
         wr_class *class = &bank->classes[i];
         wr_totals walked = {0};
         uint64_t count = 0, bytes = 0;
+        wr_pool_recount(&class->bank);
         wrong = walk_pool(bank, &class->bank, &walked);
         if (wrong == NULL && class->bare != NULL) {
             wrong = wr_index_walk(class->bare, WR_SLICE_STATE_BARE, &count, &bytes);
         }
     }
-    wr_lock_leave(&bank->lock);
+    wr_bank_unlock(bank);
     return wrong;
 }

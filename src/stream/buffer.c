@@ -14,6 +14,8 @@
 #include "manager/tags.h"
 #include "manager/waits.h"
 
+#include <sched.h>
+
 #define ALIGNMENT_MAX (UINT64_C(1) << 21)
 
 /* ---- handles ---- */
@@ -252,6 +254,15 @@ static weir_result use(wr_manager *own, wr_slice *slice, wr_manager *stream)
     return wr_waits_add_use(own, slice, stream->slot);
 }
 
+/* NOT_READY: just now the stream begins to capture. */
+static weir_result use_locked(wr_manager *own, wr_slice *slice, wr_manager *stream)
+{
+    wr_manager_lock(own);
+    weir_result result = use(own, slice, stream);
+    wr_manager_unlock(own);
+    return result;
+}
+
 weir_result weir_buffer_use(weir_buffer buffer, weir_stream *stream)
 {
     uint64_t word;
@@ -271,9 +282,10 @@ weir_result weir_buffer_use(weir_buffer buffer, weir_stream *stream)
     if (&stream->manager == own && !own->capturing) {
         return WEIR_OK;
     }
-    wr_manager_lock(own);
-    weir_result result = use(own, slice, &stream->manager);
-    wr_manager_unlock(own);
+    weir_result result;
+    while ((result = use_locked(own, slice, &stream->manager)) == WEIR_NOT_READY) {
+        sched_yield();
+    }
     return wr_probe_heed(own->bank, result);
 }
 

@@ -125,7 +125,7 @@ class Idle(unittest.TestCase):
     def test_without_a_call_everything_goes_back(self):
         for device in ("host", "sim"):
             for preset in ("elastic", "adaptive", "exclusive"):
-                shown = demo("--idle", "--idle-ms", "300", "--device", device, "--preset", preset)
+                shown = demo("--idle", "--idle-ms", "1000", "--device", device, "--preset", preset)
                 self.assertEqual([step["label"] for step in shown["steps"]],
                                  LABELS[:3] + ["+1.3 s, no call"])
                 reserved = column(shown, "reserved")
@@ -135,7 +135,7 @@ class Idle(unittest.TestCase):
                                  r"^cached, not leaked: idle time returns 2\d\d\.\d MiB$")
 
     def test_idle_ms_needs_idle(self):
-        done = run("demo", "--idle-ms", "300")
+        done = run("demo", "--idle-ms", "1000")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertEqual(done.stderr, "weir demo: --idle-ms works with --idle only\n")
 

@@ -136,7 +136,11 @@ static void expect_true(bool holds, const char *what)
 
 static void check_sum(const uint64_t parts[5], uint64_t reserved, const char *what)
 {
-    if (parts[0] + parts[1] + parts[2] + parts[3] + parts[4] != reserved) {
+    bool wrong = parts[0] + parts[1] + parts[2] + parts[3] + parts[4] != reserved;
+    for (int i = 0; i < 5; i++) {
+        wrong |= parts[i] > reserved;
+    }
+    if (wrong) {
         char text[200];
         snprintf(text, sizeof text, "%llu + %llu + %llu + %llu + %llu is not %llu",
                  (unsigned long long)parts[0], (unsigned long long)parts[1],
