@@ -127,7 +127,7 @@ class Idle(unittest.TestCase):
             for preset in ("elastic", "adaptive", "exclusive"):
                 shown = demo("--idle", "--idle-ms", "1000", "--device", device, "--preset", preset)
                 self.assertEqual([step["label"] for step in shown["steps"]],
-                                 LABELS[:3] + ["+1.3 s, no call"])
+                                 LABELS[:3] + ["+2 s, no call"])
                 reserved = column(shown, "reserved")
                 self.assertGreaterEqual(reserved[2], 256.0)
                 self.assertEqual(reserved[3], 0.0)
