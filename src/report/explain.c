@@ -274,8 +274,7 @@ static void fill_others(const weir_device_report *report, weir_explain_line *lin
     snprintf(line->reason, sizeof line->reason, "other processes: %s of %s",
              weir_format_bytes(line->bytes, size),
              weir_format_bytes(report->capacity_bytes, capacity));
-    snprintf(line->way_out, sizeof line->way_out,
-             "they give it back or end; `weir trim PID` asks one that uses Weir");
+    snprintf(line->way_out, sizeof line->way_out, "they give it back or end");
 }
 
 static const struct place {
