@@ -307,9 +307,10 @@ typedef struct batch_fences {
     } at[WR_BATCH_MAX];
 } batch_fences;
 
-/* Records a fence for all that stream `slot` has queued. NOT_READY: it cannot be done
- * now. OK with fence 0: nothing to wait for. */
-static weir_result record(wr_manager *manager, uint32_t slot, weir_driver_fence *fence)
+/* Records a fence for all that stream `*slot` has queued. NOT_READY: it cannot be done
+ * now. OK with fence 0: nothing to wait for. `*slot` becomes the stream that the fence is
+ * on: behind one that has ended, it is on this manager's. */
+static weir_result record(wr_manager *manager, uint32_t *slot, weir_driver_fence *fence)
 {
     wr_bank *bank = manager->bank;
     weir_result result = WEIR_OK;
@@ -317,7 +318,7 @@ static weir_result record(wr_manager *manager, uint32_t slot, weir_driver_fence 
     weir_driver_fence closing = 0;
     *fence = 0;
     wr_lock_take(&bank->roster_lock);
-    wr_manager *other = slot < bank->roster_count ? bank->roster[slot] : NULL;
+    wr_manager *other = *slot < bank->roster_count ? bank->roster[*slot] : NULL;
     if (other != NULL && other->closing) {
         closing = other->closing_fence;
         result = bank->table->fence_test(bank->driver, closing);
@@ -332,6 +333,7 @@ static weir_result record(wr_manager *manager, uint32_t slot, weir_driver_fence 
     }
     wr_lock_leave(&bank->roster_lock);
     if (result == WEIR_OK && order_own) {
+        *slot = manager->slot;
         result = bank->table->fence_record(bank->driver, manager->stream, fence);
     }
     return result == WEIR_DEVICE_LOST ? WEIR_OK : result;
@@ -348,10 +350,11 @@ static bool find_wait(wr_manager *manager, batch_fences *fences, uint32_t slot,
         }
     }
     weir_driver_fence fence;
-    if (record(manager, slot, &fence) != WEIR_OK) {
+    uint32_t fence_slot = slot;
+    if (record(manager, &fence_slot, &fence) != WEIR_OK) {
         return false;
     }
-    *id = fence == 0 ? 0 : new_wait(manager, fence, slot);
+    *id = fence == 0 ? 0 : new_wait(manager, fence, fence_slot);
     if (fences->count < WR_BATCH_MAX) {
         fences->at[fences->count].slot = slot;
         fences->at[fences->count++].wait = *id;

@@ -190,7 +190,11 @@ weir_result weir_stream_memory_usage(weir_stream *stream, weir_usage *usage)
     wr_manager_lock(manager);
     wr_waits_settle(manager, false);
     wr_manager_recount(manager);
-    wr_manager_read(manager, pools, &remote);
+    while (!wr_manager_read(manager, pools, &remote)) { /* others release */
+        memset(pools, 0, sizeof pools);
+        remote = (wr_remote){0};
+        sched_yield();
+    }
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         add_totals(&sum, &pools[i]);
     }
