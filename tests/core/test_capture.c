@@ -228,6 +228,25 @@ static void capture__out_of_memory_leaves_it_good(void **state)
     rig_close(&r);
 }
 
+/* Behind a stream that has ended, the own one is fenced: nobody may ask that fence. */
+static void capture__is_not_spoiled_by_what_waits_for_an_ended_stream(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_stream *side = open_stream(r.device, "side");
+    weir_buffer buffer = make(r.stream, 1 * MIB, NULL);
+    assert_ok(weir_buffer_use(buffer, side));
+    queue_work(&r, side);
+    drop(buffer);
+    assert_ok(weir_stream_close(side));
+    usage_of(r.device);
+    assert_ok(weir_capture_begin(r.stream));
+    assert_int_equal(usage_of(r.device).deferred_bytes, 1 * MIB);
+    weir_graph *graph = end_capture(r.stream, "g");
+    assert_ok(weir_graph_destroy(graph));
+    rig_close(&r);
+}
+
 static void capture__that_the_driver_finds_spoiled_ends_without_a_graph(void **state)
 {
     (void)state;
@@ -412,6 +431,7 @@ int main(void)
         cmocka_unit_test(capture__keeps_all_others_from_freeing_moving_and_waiting),
         cmocka_unit_test(capture__refuses_what_would_wait_for_its_stream),
         cmocka_unit_test(capture__out_of_memory_leaves_it_good),
+        cmocka_unit_test(capture__is_not_spoiled_by_what_waits_for_an_ended_stream),
         cmocka_unit_test(capture__that_the_driver_finds_spoiled_ends_without_a_graph),
         cmocka_unit_test(prime__takes_all_that_the_capture_can_need),
         cmocka_unit_test(prime__that_is_aborted_keeps_nothing),

@@ -10,19 +10,15 @@
  * being destroyed. A stream is captured by its thread alone. */
 #define _GNU_SOURCE
 #include "child.h"
-#include "support.h"
+#include "storm.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#define THREADS 8
-#define SLOTS 192
-#define GRAPHS 12
 #define DEPTH_MAX 4
 #define FORK_EVERY_MS 150
 
@@ -43,154 +39,7 @@ const char *__tsan_default_options(void)
 }
 #endif
 
-/* What is counted, for the line at the end. */
-#define COUNT_LIST(X)                                                                    \
-    X(creates)                                                                           \
-    X(shortages)                                                                         \
-    X(releases)                                                                          \
-    X(retains)                                                                           \
-    X(stale)                                                                             \
-    X(uses)                                                                              \
-    X(finishes)                                                                          \
-    X(syncs)                                                                             \
-    X(limits)                                                                            \
-    X(captures)                                                                          \
-    X(graphs)                                                                            \
-    X(aborts)                                                                            \
-    X(launches)                                                                          \
-    X(destroys)                                                                          \
-    X(windows)                                                                           \
-    X(callbacks)                                                                         \
-    X(reclaims)                                                                          \
-    X(hooks)                                                                             \
-    X(cleanups)                                                                          \
-    X(busy)                                                                              \
-    X(ticks)                                                                             \
-    X(snapshots)                                                                         \
-    X(reports)                                                                           \
-    X(checks)                                                                            \
-    X(streams)                                                                           \
-    X(forks)
-
-typedef struct counts {
-#define COUNT_FIELD(name) _Atomic uint64_t name;
-    COUNT_LIST(COUNT_FIELD)
-#undef COUNT_FIELD
-} counts;
-
-typedef struct sailor {
-    uint64_t random;
-    weir_stream *stream; /* its own: captured and opened windows on by it alone */
-    weir_stream *extra;  /* known to nobody else; or NULL */
-    unsigned capturing;  /* operations until its capture ends; 0: captures nothing */
-    unsigned windows, tags;
-    _Atomic bool reclaims; /* its callback is registered */
-} sailor;
-
-typedef struct storm {
-    rig r;
-    uint64_t seed, end_ms;
-    weir_stream *streams[THREADS];
-    sailor crew[THREADS];
-    char pools[32][32];
-    size_t pool_count;
-    _Atomic uint64_t slots[SLOTS]; /* a handle, or 0 */
-    _Atomic(weir_graph *) graphs[GRAPHS];
-    _Atomic uint64_t fork_ms; /* when the next fork is due */
-    _Atomic bool is_wrong;
-    char wrong[512];
-    counts counts;
-} storm;
-
-static storm sea;
-
 static const char *const tags[] = {"weights", "cache", "scratch", "gradients", "other"};
-
-/* ---- finding fault ---- */
-
-static void note(const char *what, const char *detail)
-{
-    if (!atomic_exchange(&sea.is_wrong, true)) {
-        snprintf(sea.wrong, sizeof sea.wrong, "%s: %s", what, detail);
-    }
-}
-
-/* The result is OK or another that the header names. */
-static bool expect(weir_result result, weir_result other, const char *what)
-{
-    if (result != WEIR_OK && result != other) {
-        char text[400];
-        snprintf(text, sizeof text, "%s: %.360s", weir_result_name(result),
-                 weir_last_error());
-        note(what, text);
-    }
-    return result == WEIR_OK;
-}
-
-static void expect_true(bool holds, const char *what)
-{
-    if (!holds) {
-        note("does not hold", what);
-    }
-}
-
-static void check_sum(const uint64_t parts[5], uint64_t reserved, const char *what)
-{
-    bool wrong = parts[0] + parts[1] + parts[2] + parts[3] + parts[4] != reserved;
-    for (int i = 0; i < 5; i++) {
-        wrong |= parts[i] > reserved;
-    }
-    if (wrong) {
-        char text[200];
-        snprintf(text, sizeof text, "%llu + %llu + %llu + %llu + %llu is not %llu",
-                 (unsigned long long)parts[0], (unsigned long long)parts[1],
-                 (unsigned long long)parts[2], (unsigned long long)parts[3],
-                 (unsigned long long)parts[4], (unsigned long long)reserved);
-        note(what, text);
-    }
-}
-
-/* For everything that has the five parts and `reserved`. */
-#define CHECK_SUM(object, what)                                                          \
-    check_sum((const uint64_t[]){(object)->in_use_bytes, (object)->padding_bytes,        \
-                                 (object)->deferred_bytes, (object)->releasable_bytes,   \
-                                 (object)->pinned_bytes},                                \
-              (object)->reserved_bytes, what)
-
-static void check_usage(const weir_usage *usage, const char *what)
-{
-    CHECK_SUM(usage, what);
-    expect_true(usage->peak_reserved_bytes >= usage->reserved_bytes &&
-                    usage->peak_in_use_bytes >= usage->in_use_bytes,
-                "a peak is at least its value");
-}
-
-/* ---- chance ---- */
-
-static uint64_t next_random(sailor *me)
-{
-    me->random ^= me->random << 13;
-    me->random ^= me->random >> 7;
-    me->random ^= me->random << 17;
-    return me->random;
-}
-
-static uint64_t below(sailor *me, uint64_t count)
-{
-    return next_random(me) % count;
-}
-
-static bool one_in(sailor *me, uint64_t count)
-{
-    return below(me, count) == 0;
-}
-
-/* 256 B to 64 MiB, each order of magnitude as often as the next. */
-static uint64_t some_bytes(sailor *me)
-{
-    uint64_t base = UINT64_C(256) << below(me, 18);
-    return base + below(me, base + 1);
-}
 
 static weir_stream *some_stream(sailor *me)
 {
@@ -201,36 +50,6 @@ static weir_stream *some_stream(sailor *me)
 static const char *some_tag(sailor *me)
 {
     return tags[below(me, sizeof tags / sizeof tags[0])];
-}
-
-/* ---- the shared table ---- */
-
-static uint64_t pack(weir_buffer buffer)
-{
-    return (uint64_t)buffer.index << 32 | buffer.generation;
-}
-
-static weir_buffer unpack(uint64_t packed)
-{
-    return (weir_buffer){(uint32_t)(packed >> 32), (uint32_t)packed};
-}
-
-static void give_back(weir_buffer buffer)
-{
-    if (buffer.index != 0) {
-        expect(weir_buffer_release(buffer), WEIR_OK, "release");
-        sea.counts.releases++;
-    }
-}
-
-static weir_buffer take_slot(uint64_t slot)
-{
-    return unpack(atomic_exchange(&sea.slots[slot % SLOTS], 0));
-}
-
-static void put_slot(uint64_t slot, weir_buffer buffer)
-{
-    give_back(unpack(atomic_exchange(&sea.slots[slot % SLOTS], pack(buffer))));
 }
 
 /* ---- buffers ---- */
@@ -298,7 +117,7 @@ static void retain(sailor *me)
     uint64_t slot = next_random(me);
     sea.counts.retains++;
     if (one_in(me, 2)) {
-        weir_buffer seen = unpack(atomic_load(&sea.slots[slot % SLOTS]));
+        weir_buffer seen = see_slot(slot);
         if (seen.index != 0 && expect(weir_buffer_retain(seen), WEIR_STALE, "retain")) {
             give_back(seen);
         } else {
@@ -629,7 +448,7 @@ static void change_stream(sailor *me)
 
 static void be_a_child(sailor *me)
 {
-    weir_buffer made = WEIR_NO_BUFFER, seen = unpack(atomic_load(&sea.slots[0]));
+    weir_buffer made = WEIR_NO_BUFFER, seen = see_slot(0);
     weir_usage usage = {0};
     weir_graph *graph = NULL;
     expect_forked(weir_buffer_create(me->stream, 4096, NULL, &made));
@@ -778,26 +597,6 @@ static void set_sail(const weir_sim_desc *sim, uint64_t seed, uint64_t seconds)
     }
     sea.fork_ms = now_ms() + FORK_EVERY_MS;
     sea.end_ms = now_ms() + seconds * 1000;
-}
-
-static void print_counts(const char *name)
-{
-    char line[1024];
-    size_t used = 0;
-#define COUNT_PRINT(count)                                                               \
-    used += (size_t)snprintf(line + used, sizeof line - used, " %llu " #count,           \
-                             (unsigned long long)sea.counts.count);
-    COUNT_LIST(COUNT_PRINT)
-#undef COUNT_PRINT
-    print_message("storm on %s, WEIR_SEED=%llu:%s\n", name, (unsigned long long)sea.seed,
-                  line);
-}
-
-static void assert_nothing_wrong(void)
-{
-    if (atomic_load(&sea.is_wrong)) {
-        fail_msg("WEIR_SEED=%llu: %s", (unsigned long long)sea.seed, sea.wrong);
-    }
 }
 
 static void let_go_of_everything(void)

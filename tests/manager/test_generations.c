@@ -53,7 +53,7 @@ static void record__that_became_a_spare_is_replaced_when_it_comes_back(void **st
     rig r = rig_open(NULL, NULL);
     weir_buffer first = make(r.stream, MIB, NULL);
     weir_buffer second = make(r.stream, MIB, NULL);
-    weir_buffer end = make(r.stream, MIB, NULL);
+    weir_buffer end = make(r.stream, 2 * MIB, NULL); /* no smaller run is left */
     uint64_t address = weir_buffer_address(second);
     second = age(second);
     drop(first);

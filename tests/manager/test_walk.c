@@ -6,6 +6,7 @@
 #include "stream/device.h"
 
 #define STEP 256u
+#define HELD (3 * MIB - 1000)
 
 typedef struct scene {
     rig r;
@@ -21,10 +22,10 @@ static scene open_scene(void)
 {
     scene s = {.r = rig_open(NULL, NULL)};
     weir_stream *ended = open_stream(s.r.device, "ended");
-    weir_buffer apart = make(ended, 8 * MIB, NULL);
-    s.held = make(s.r.stream, 1000, "held");
-    s.odd = make(s.r.stream, 12 * MIB, NULL);
-    s.beside = make(s.r.stream, 1000, NULL);
+    weir_buffer apart = make(ended, 6 * MIB, NULL);
+    s.held = make(s.r.stream, HELD, "held");
+    s.odd = make(s.r.stream, 6 * MIB, NULL);
+    s.beside = make(s.r.stream, HELD, NULL);
     drop(s.odd);
     drop(apart);
     assert_ok(weir_stream_close(ended));
@@ -100,7 +101,7 @@ static void check__finds_damage_in_the_bank(void **state)
     (void)state;
     scene s = open_scene();
     wr_class *class = &s.bank->classes[s.slice->pool->number];
-    assert_true(WR_GET(class->bank.books.free) >= 8 * MIB);
+    assert_true(WR_GET(class->bank.books.free) >= 6 * MIB);
     assert_counter_is_checked(&s, &class->bank.books.reserved, "bank",
                               "padding is not the rest");
     /* bare addresses have an index and no books */
@@ -140,14 +141,14 @@ static void check__finds_slices_that_are_wrong(void **state)
     scene s = open_scene();
     s.slice->held.requested_bytes = s.slice->extent_bytes + 1;
     assert_check_says(&s, "default", "a slice is smaller than its request");
-    s.slice->held.requested_bytes = 1000;
+    s.slice->held.requested_bytes = HELD;
     s.slice->state = WR_SLICE_STATE_SPARE;
     assert_check_says(&s, "default", "a state that none may have");
     s.slice->state = WR_SLICE_STATE_LIMBO;
     assert_check_says(&s, "default", "in_use or live is not");
     s.slice->state = WR_SLICE_STATE_HELD;
     wr_index *index = s.slice->pool->index;
-    wr_slice *run = wr_index_find(index, 4 * MIB);
+    wr_slice *run = wr_index_find(index, 5 * MIB);
     assert_non_null(run);
     run->bin++;
     run->extent_bytes -= STEP;

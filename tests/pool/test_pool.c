@@ -437,7 +437,7 @@ static void accepts__is_a_stretch_and_what_is_near_a_page(void **state)
     static const struct {
         uint64_t bytes;
         bool accepted;
-    } cases[] = {{9, false}, {10, true}, {20, true},  {21, false},
+    } cases[] = {{9, false},  {10, true}, {20, true},  {21, false},
                  {79, false}, {80, true}, {100, true}, {101, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(wr_layout_accepts(&layout, cases[i].bytes), cases[i].accepted);
@@ -456,8 +456,7 @@ int main(void)
         cmocka_unit_test(whole__aligned_requests_ask_for_room),
         cmocka_unit_test(loose__is_for_pools_of_whole_pages),
         cmocka_unit_test(persistent__reuses_a_page_for_its_size_only),
-        cmocka_unit_test(
-            kept__slices_wait_for_their_size_until_they_are_flushed_by_age),
+        cmocka_unit_test(kept__slices_wait_for_their_size_until_they_are_flushed_by_age),
         cmocka_unit_test(kept__age_counts_on_when_the_ticks_start_anew),
         cmocka_unit_test(outdated__pages_serve_nothing_and_may_go_in_any_order),
         cmocka_unit_test(cut__takes_whole_granules_from_any_part_of_a_run),
