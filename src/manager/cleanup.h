@@ -29,7 +29,7 @@ void wr_idle_run(wr_bank *bank, uint64_t now_ms);
 
 /* Under bank->lock: bytes were asked of the driver; were they given back by time just
  * before? */
-void wr_idle_note_demand(wr_bank *bank, uint64_t bytes);
+void wr_idle_note_demand(wr_bank *bank, wr_class *class, uint64_t bytes);
 
 /* True if there is anything that time could give back. Takes every lock once. */
 bool wr_idle_has_work(wr_bank *bank);

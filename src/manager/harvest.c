@@ -463,6 +463,7 @@ uint64_t wr_loot_give_back(wr_bank *bank, wr_loot *loot)
         if (result == WEIR_OK || result == WEIR_DEVICE_LOST) {
             WR_SUB(bank->transit, bytes);
             WR_SUB(bank->reserved, bytes);
+            wr_bank_class_of(bank, slice)->returned_idle += loot->by_time ? bytes : 0;
             wr_bank_make_bare(bank, slice);
             returned += bytes;
         } else {

@@ -27,6 +27,7 @@ typedef struct wr_harvest {
 typedef struct wr_loot {
     wr_slice_id first;
     uint64_t bytes;
+    bool by_time;            /* it goes because nobody used it */
     uint64_t withheld_bytes; /* would have been taken, but a guard has not passed... */
     char withheld_by[WR_NAME_BYTES]; /* ...on this stream */
 } wr_loot;

@@ -32,14 +32,14 @@ static uint64_t period_ticks(const wr_bank *bank)
     return (bank->options.idle_ms + WR_TICK_MS - 1) / WR_TICK_MS;
 }
 
-void wr_idle_note_demand(wr_bank *bank, uint64_t bytes)
+void wr_idle_note_demand(wr_bank *bank, wr_class *class, uint64_t bytes)
 {
-    uint64_t returned = WR_OWN(bank->returned_idle);
+    uint64_t returned = class->returned_idle;
     if (returned == 0) {
         return;
     }
     uint64_t hot = bytes < returned ? bytes : returned;
-    WR_PUT(bank->returned_idle, returned - hot);
+    class->returned_idle = returned - hot;
     WR_ADD(bank->hot_bytes, hot);
     if (WR_OWN(bank->hot_raised_tick) != WR_OWN(bank->returned_tick)) {
         /* Once per giving back, however many requests take it up again. */
@@ -60,7 +60,9 @@ static void cool_down(wr_bank *bank)
         WR_PUT(bank->hot_factor, 1);
     }
     if (now - WR_OWN(bank->returned_tick) > period) {
-        WR_PUT(bank->returned_idle, 0);
+        for (uint32_t i = 0; i < bank->class_count; i++) {
+            bank->classes[i].returned_idle = 0;
+        }
     }
     while (WR_OWN(bank->hot_factor) > 1 &&
            now - WR_OWN(bank->hot_tick) > 2 * period * WR_OWN(bank->hot_factor)) {
@@ -106,7 +108,7 @@ static uint64_t give_back(wr_bank *bank, uint64_t min_age, uint64_t at_most)
     uint64_t above = above_floor(bank);
     wr_harvest want = {.at_most_bytes = at_most < above ? at_most : above,
                        .min_age = min_age};
-    wr_loot loot = {0};
+    wr_loot loot = {.by_time = true};
     wr_harvest_take_all(bank, NULL, &want, true, &loot);
     return wr_loot_give_back(bank, &loot);
 }
@@ -118,7 +120,6 @@ static void note_returned(wr_bank *bank, uint64_t bytes)
     }
     atomic_fetch_add_explicit(&bank->events.idle_bytes, bytes, memory_order_relaxed);
     wr_lock_take(&bank->lock);
-    WR_ADD(bank->returned_idle, bytes);
     WR_PUT(bank->returned_tick, WR_OWN(bank->tick));
     wr_lock_leave(&bank->lock);
 }

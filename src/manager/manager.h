@@ -38,12 +38,13 @@
 
 /* One layout of the preset, device-wide. Guard: bank->lock, but for what is constant. */
 typedef struct wr_class {
-    wr_layout layout;     /* constant */
-    wr_page *range;       /* granular: the range of addresses; constant once there */
-    wr_pool bank;         /* unheld memory */
-    wr_index *bare;       /* granular: addresses without memory */
-    wr_page *whole_pages; /* by next */
-    wr_counter pages;     /* pages, or committed granules */
+    wr_layout layout;       /* constant */
+    wr_page *range;         /* granular: the range of addresses; constant once there */
+    wr_pool bank;           /* unheld memory */
+    wr_index *bare;         /* granular: addresses without memory */
+    uint64_t returned_idle; /* given back by time, lately; see idle.c */
+    wr_page *whole_pages;   /* by next */
+    wr_counter pages;       /* pages, or committed granules */
     wr_counter pages_peak;
     wr_counter reserved;  /* bytes of all its owners */
     uint64_t promised;    /* bytes being asked of the driver, or moved here, right now */
@@ -173,7 +174,7 @@ typedef struct wr_bank {
     wr_counter tick;                   /* WR_TICK_MS since open */
     wr_counter parked;                 /* 1: the reclaimer sleeps and wants to be woken */
     wr_counter hot_bytes, hot_factor, hot_tick, hot_raised_tick; /* see idle.c */
-    wr_counter returned_idle, returned_tick;
+    wr_counter returned_tick;
     uint64_t opened_ms;
     void (*wake)(struct wr_bank *bank); /* wakes the reclaimer; under a manager's lock */
     /* Calls the program's reclaim callbacks, those after number `*after`, until one says

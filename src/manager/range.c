@@ -99,7 +99,7 @@ void wr_bank_add_reserved(wr_bank *bank, wr_class *class, uint64_t bytes, uint64
 {
     WR_ADD(bank->reserved, bytes);
     WR_ADD(class->reserved, bytes);
-    wr_idle_note_demand(bank, bytes);
+    wr_idle_note_demand(bank, class, bytes);
     wr_counter_raise(&bank->peak_reserved, WR_OWN(bank->reserved));
     WR_ADD(class->pages, pages);
     wr_counter_raise(&class->pages_peak, WR_OWN(class->pages));
@@ -203,13 +203,10 @@ static uint64_t tight_credit(const wr_pool *pool)
     return earned > pool->tight_spent ? earned - pool->tight_spent : 0;
 }
 
-/* Under both locks. False: no addresses, or no host memory. */
+/* Under both locks. False: no addresses, or no better ones. */
 static bool claim(growth *g)
 {
     wr_place place;
-    if (!wr_slab_fill(&g->bank->cache, 2 * WR_PLACE_SEGMENTS)) {
-        return false;
-    }
     if (!g->tight) {
         wr_place_find(g->bank, g->pool, g->run_bytes, &place);
     } else {
@@ -263,9 +260,14 @@ static weir_result start(growth *g)
     WR_TRY(open_range(g));
     lock_both(g);
     g->page = g->pool->range = g->class->bank.range = g->class->range;
-    bool claimed = wr_grow_prepare(g->manager, g->pool) &&
-                   wr_slab_fill(&g->spares, 2 * WR_PLACE_SEGMENTS) && claim(g);
+    bool prepared = wr_grow_prepare(g->manager, g->pool) &&
+                    wr_slab_fill(&g->spares, 2 * WR_PLACE_SEGMENTS) &&
+                    wr_slab_fill(&g->bank->cache, 2 * WR_PLACE_SEGMENTS);
+    bool claimed = prepared && claim(g);
     unlock_both(g);
+    if (!prepared) {
+        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for slices' records");
+    }
     return claimed ? WEIR_OK
                    : wr_error(WEIR_OUT_OF_MEMORY,
                               "the device's address range has no stretch of %llu bytes",

@@ -123,7 +123,7 @@ bool wr_tags_charge(wr_tag_count *tag, uint64_t bytes, uint64_t *before)
             return false;
         }
     } while (!atomic_compare_exchange_weak_explicit(&tag->extents, before,
-                                                    *before + bytes, memory_order_relaxed,
+                                                    *before + bytes, memory_order_acquire,
                                                     memory_order_relaxed));
     return true;
 }

@@ -48,11 +48,12 @@ static inline void wr_tags_enter(wr_tag_count *tag, const wr_slice *slice, uint6
 static inline void wr_tags_leave(wr_tag_count *tag, const wr_slice *slice, uint64_t bytes)
 {
     atomic_fetch_sub_explicit(&tag->live, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&tag->extents, slice->extent_bytes, memory_order_relaxed);
     uint64_t most = atomic_fetch_sub_explicit(&tag->in_use, bytes, memory_order_relaxed);
     if (WR_UNLIKELY(most > WR_OWN(tag->peak))) {
         wr_counter_raise(&tag->peak, most);
     }
+    /* Last, since a limit may let others in from here on. */
+    atomic_fetch_sub_explicit(&tag->extents, slice->extent_bytes, memory_order_release);
 }
 
 /* ---- limits ---- */

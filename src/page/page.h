@@ -60,8 +60,9 @@ static inline wr_page *wr_page_get(uint32_t id)
     return wr_page_base + id;
 }
 
-/* A page with granules (granule_bytes a power of two) or, with granule_bytes 0, a whole
- * one. All granules belong to `owner`. NULL: no host memory. */
+/* A page with granules (granule_bytes a power of two; nobody owns them yet) or, with
+ * granule_bytes 0, a whole one. `owner` owns a whole page; of granules nobody does yet.
+ * NULL: no host memory. */
 wr_page *wr_page_create(uint64_t address, uint64_t bytes, uint64_t granule_bytes,
                         struct wr_pool *owner);
 void wr_page_destroy(wr_page *page);
