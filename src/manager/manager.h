@@ -169,10 +169,14 @@ typedef struct wr_bank {
     uint64_t promised; /* bytes being asked of the driver right now */
     wr_counter limit_bytes;
 
-    wr_counter event;                  /* see guard.h */
+    wr_counter event; /* see guard.h */
+    /* On lines of their own: all streams write the first two, all read the next two. */
+    char apart_before[64];
     wr_counter published, peak_in_use; /* in_use of all managers, as published */
-    wr_counter tick;                   /* WR_TICK_MS since open */
-    wr_counter parked;                 /* 1: the reclaimer sleeps and wants to be woken */
+    char apart[64];
+    wr_counter tick;   /* WR_TICK_MS since open */
+    wr_counter parked; /* 1: the reclaimer sleeps and wants to be woken */
+    char apart_behind[64];
     wr_counter hot_bytes, hot_factor, hot_tick, hot_raised_tick; /* see idle.c */
     wr_counter returned_tick;
     uint64_t opened_ms;
