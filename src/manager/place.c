@@ -243,7 +243,7 @@ static void try_above(search *s, const wr_index *index, uint64_t bytes)
     }
 }
 
-static void find(search *s)
+static void try_all(search *s)
 {
     uint64_t granule_bytes = s->bank->granule_bytes;
     *s->best = (wr_place){.count = 0};
@@ -262,7 +262,8 @@ static void find(search *s)
     }
 }
 
-void wr_place_find(wr_bank *bank, wr_pool *pool, uint64_t run_bytes, wr_place *place)
+static void find(wr_bank *bank, wr_pool *pool, uint64_t run_bytes, bool tight,
+                 wr_place *place)
 {
     wr_class *class = &bank->classes[pool->number];
     search s = {.bank = bank,
@@ -271,23 +272,19 @@ void wr_place_find(wr_bank *bank, wr_pool *pool, uint64_t run_bytes, wr_place *p
                 .page = class->range,
                 .run_bytes = run_bytes,
                 .best = place,
-                .seeds = SEEDS,
-                .reach = REACH};
-    find(&s);
+                .tight = tight,
+                .seeds = tight ? SEEDS_TIGHT : SEEDS,
+                .reach = tight ? REACH_TIGHT : REACH};
+    try_all(&s);
+}
+
+void wr_place_find(wr_bank *bank, wr_pool *pool, uint64_t run_bytes, wr_place *place)
+{
+    find(bank, pool, run_bytes, false, place);
 }
 
 void wr_place_find_tight(wr_bank *bank, wr_pool *pool, uint64_t run_bytes,
                          wr_place *place)
 {
-    wr_class *class = &bank->classes[pool->number];
-    search s = {.bank = bank,
-                .pool = pool,
-                .class = class,
-                .page = class->range,
-                .run_bytes = run_bytes,
-                .best = place,
-                .tight = true,
-                .seeds = SEEDS_TIGHT,
-                .reach = REACH_TIGHT};
-    find(&s);
+    find(bank, pool, run_bytes, true, place);
 }
