@@ -9,13 +9,22 @@
 #define SEEDS_TIGHT 4u /* the same when it is only for a better place */
 #define REACH_TIGHT 2u
 
+/* A segment of a chain, and what the sums over windows need. */
+typedef struct chain_link {
+    wr_segment segment;
+    bool own, bare;
+    uint64_t bare_before; /* bare bytes of the chain up to here... */
+    uint64_t whole_end;   /* ...bytes of whole granules up to its end (tight only)... */
+    uint32_t whole_first, whole_last; /* ...and which these are: [first, last) */
+} chain_link;
+
 typedef struct search {
     wr_bank *bank;
     wr_pool *pool;
     wr_class *class;
     wr_page *page;
     uint64_t run_bytes;
-    wr_segment chain[WR_PLACE_SEGMENTS];
+    chain_link chain[WR_PLACE_SEGMENTS];
     uint32_t count;
     wr_place *best;
     bool tight; /* whole granules count, not only bare ones */
@@ -27,24 +36,25 @@ static uint64_t top_of(const search *s)
     return wr_page_granule_address(s->page, s->page->touched);
 }
 
-static bool is_own(const search *s, const wr_segment *segment)
+/* Whether the pool may use the slice; then it is a link. */
+static bool as_link(const search *s, wr_slice *slice, chain_link *link)
 {
-    return segment->slice != NULL && segment->slice->pool == s->pool;
+    bool free_slice = slice->state == WR_SLICE_STATE_FREE;
+    link->segment = (wr_segment){slice, slice->address, wr_slice_end(slice)};
+    link->own = slice->pool == s->pool;
+    link->bare = slice->state == WR_SLICE_STATE_BARE;
+    return link->own ? free_slice
+                     : slice->pool == &s->class->bank && (free_slice || link->bare);
 }
 
-static bool is_bare(const wr_segment *segment)
+/* The untouched addresses; false: there are none left. */
+static bool top_link(const search *s, chain_link *link)
 {
-    return segment->slice == NULL || segment->slice->state == WR_SLICE_STATE_BARE;
-}
-
-/* Whether the pool may use the slice; then it is a segment. */
-static bool as_segment(const search *s, wr_slice *slice, wr_segment *segment)
-{
-    bool own = slice->pool == s->pool && slice->state == WR_SLICE_STATE_FREE;
-    bool bank = slice->pool == &s->class->bank && (slice->state == WR_SLICE_STATE_FREE ||
-                                                   slice->state == WR_SLICE_STATE_BARE);
-    *segment = (wr_segment){slice, slice->address, wr_slice_end(slice)};
-    return own || bank;
+    uint64_t end = s->page->address + s->page->bytes;
+    link->segment = (wr_segment){NULL, top_of(s), end};
+    link->own = false;
+    link->bare = true;
+    return link->segment.begin < end;
 }
 
 static bool is_ours(const search *s, uint32_t granule)
@@ -53,76 +63,120 @@ static bool is_ours(const search *s, uint32_t granule)
     return owner == s->pool || owner == &s->class->bank;
 }
 
-/* The segment before `segment`, if the chain goes on there. */
-static bool segment_before(const search *s, const wr_segment *segment, wr_segment *before)
+/* The link before `at`, if the chain goes on there. */
+static bool link_before(const search *s, const wr_segment *at, chain_link *before)
 {
-    wr_slice_id id = segment->slice == NULL ? 0 : segment->slice->prev;
+    wr_slice_id id = at->slice == NULL ? 0 : at->slice->prev;
     if (id == 0) {
-        if (segment->begin == s->page->address) {
+        if (at->begin == s->page->address) {
             return false;
         }
-        uint32_t granule = wr_page_granule(s->page, segment->begin - 1);
+        uint32_t granule = wr_page_granule(s->page, at->begin - 1);
         if (!is_ours(s, granule)) {
             return false;
         }
         id = s->page->granules[granule].last;
     }
-    return as_segment(s, wr_slice_get(id), before);
+    return as_link(s, wr_slice_get(id), before);
 }
 
-static bool segment_after(const search *s, const wr_segment *segment, wr_segment *after)
+static bool link_after(const search *s, const wr_segment *at, chain_link *after)
 {
-    if (segment->slice == NULL) {
+    if (at->slice == NULL) {
         return false;
     }
-    wr_slice_id id = segment->slice->next;
+    wr_slice_id id = at->slice->next;
     if (id == 0) {
-        if (segment->end == top_of(s)) {
-            *after = (wr_segment){NULL, segment->end, s->page->address + s->page->bytes};
-            return after->begin < after->end;
+        if (at->end == top_of(s)) {
+            return top_link(s, after);
         }
-        uint32_t granule = wr_page_granule(s->page, segment->end);
+        uint32_t granule = wr_page_granule(s->page, at->end);
         if (!is_ours(s, granule)) {
             return false;
         }
         id = s->page->granules[granule].first;
     }
-    return as_segment(s, wr_slice_get(id), after);
+    return as_link(s, wr_slice_get(id), after);
 }
 
-static void build_chain(search *s, const wr_segment *seed)
+/* Sums along the chain, so that a window's measures are differences. */
+static void sum_chain(search *s)
 {
-    wr_segment before[REACH];
+    uint64_t bare = 0, whole = 0;
+    for (chain_link *l = s->chain; l < s->chain + s->count; l++) {
+        uint64_t bytes = l->segment.end - l->segment.begin;
+        l->bare_before = bare;
+        bare += l->bare ? bytes : 0;
+        if (s->tight) {
+            wr_page_whole(s->page, l->segment.begin, bytes, &l->whole_first,
+                          &l->whole_last);
+            whole += (l->whole_last - l->whole_first) * s->page->granule_bytes;
+            l->whole_end = whole;
+        }
+    }
+}
+
+/* Lays the chain around a seed. False: it is too short for any window. */
+static bool build_chain(search *s, const chain_link *seed)
+{
+    chain_link before[REACH];
     uint32_t count = 0;
-    wr_segment at = *seed;
-    while (count < s->reach && segment_before(s, &at, &before[count])) {
-        at = before[count++];
+    const wr_segment *at = &seed->segment;
+    while (count < s->reach && link_before(s, at, &before[count])) {
+        at = &before[count++].segment;
     }
     s->count = 0;
     while (count > 0) {
         s->chain[s->count++] = before[--count];
     }
-    s->chain[s->count++] = at = *seed;
+    s->chain[s->count++] = *seed;
     uint32_t most = s->count + s->reach;
-    while (s->count < most && segment_after(s, &at, &s->chain[s->count])) {
-        at = s->chain[s->count++];
+    while (s->count < most &&
+           link_after(s, &s->chain[s->count - 1].segment, &s->chain[s->count])) {
+        s->count++;
     }
+    return s->chain[s->count - 1].segment.end - s->chain[0].segment.begin >= s->run_bytes;
 }
 
 /* Own runs can be cut anywhere, what comes from the bank only between granules. */
-static uint64_t cut_up(const search *s, const wr_segment *segment, uint64_t address)
+static uint64_t cut_up(const search *s, const chain_link *l, uint64_t address)
 {
     uint64_t mask = s->page->granule_bytes - 1;
-    return is_own(s, segment)
-               ? address
-               : s->page->address + ((address - s->page->address + mask) & ~mask);
+    return l->own ? address
+                  : s->page->address + ((address - s->page->address + mask) & ~mask);
 }
 
-static uint64_t cut_down(const search *s, const wr_segment *segment, uint64_t address)
+static uint64_t cut_down(const search *s, const chain_link *l, uint64_t address)
 {
     uint64_t mask = s->page->granule_bytes - 1;
-    return is_own(s, segment) ? address
-                              : s->page->address + ((address - s->page->address) & ~mask);
+    return l->own ? address : s->page->address + ((address - s->page->address) & ~mask);
+}
+
+/* A window of the chain: [begin, end), from the link `first` to the link `last`. */
+typedef struct window {
+    const chain_link *first, *last;
+    uint64_t begin, end;
+} window;
+
+/* Bytes of a link's whole granules that [begin, end) touches. */
+static uint64_t whole_within(const search *s, const chain_link *l, uint64_t begin,
+                             uint64_t end)
+{
+    uint32_t first = wr_page_granule(s->page, begin);
+    uint32_t last = wr_page_granule(s->page, end - 1) + 1;
+    first = first > l->whole_first ? first : l->whole_first;
+    last = last < l->whole_last ? last : l->whole_last;
+    return first < last ? (last - first) * s->page->granule_bytes : 0;
+}
+
+static uint64_t whole_of(const search *s, const window *w)
+{
+    if (w->first == w->last) {
+        return whole_within(s, w->first, w->begin, w->end);
+    }
+    return whole_within(s, w->first, w->begin, w->first->segment.end) +
+           (w->last[-1].whole_end - w->first->whole_end) +
+           whole_within(s, w->last, w->last->segment.begin, w->end);
 }
 
 static bool is_better(const search *s, const wr_place *a, const wr_place *b)
@@ -136,89 +190,71 @@ static bool is_better(const search *s, const wr_place *a, const wr_place *b)
     if (a->taken_bytes != b->taken_bytes) {
         return a->taken_bytes < b->taken_bytes;
     }
-    return a->segments[0].begin < b->segments[0].begin;
+    return a->begin < b->begin;
 }
 
-/* Bytes of the whole granules of a free run that [begin, end) touches. */
-static uint64_t whole_bytes(const search *s, const wr_segment *run, uint64_t begin,
-                            uint64_t end)
+/* The window is the best one so far. */
+static void choose(wr_place *place, const window *w)
 {
-    uint32_t run_first, run_end;
-    wr_page_whole(s->page, run->begin, run->end - run->begin, &run_first, &run_end);
-    uint32_t first = wr_page_granule(s->page, begin);
-    uint32_t last = wr_page_granule(s->page, end - 1) + 1;
-    first = first > run_first ? first : run_first;
-    last = last < run_end ? last : run_end;
-    return first < last ? (last - first) * s->page->granule_bytes : 0;
+    place->count = 0;
+    for (const chain_link *l = w->first; l <= w->last; l++) {
+        place->segments[place->count++] = l->segment;
+    }
+    place->segments[0].begin = w->begin;
+    place->segments[place->count - 1].end = w->end;
 }
 
-static void add_segment(const search *s, wr_place *place, const wr_segment *whole,
-                        uint64_t begin, uint64_t end)
+static void offer(search *s, const window *w)
 {
-    bool own = is_own(s, whole);
-    place->segments[place->count++] = (wr_segment){whole->slice, begin, end};
-    place->whole_bytes += whole_bytes(s, whole, begin, end);
-    place->bare_bytes += is_bare(whole) ? end - begin : 0;
-    place->taken_bytes += own ? whole->end - whole->begin : end - begin;
-}
-
-static void offer(search *s, const wr_place *place)
-{
-    if (is_better(s, place, s->best)) {
-        *s->best = *place;
+    uint64_t left = w->begin - w->first->segment.begin; /* cut off at both ends */
+    uint64_t right = w->last->segment.end - w->end;
+    uint64_t bare_end =
+        w->last->bare_before + (w->last->bare ? w->end - w->last->segment.begin : 0);
+    wr_place place;
+    place.begin = w->begin;
+    place.bare_bytes = bare_end - w->first->bare_before - (w->first->bare ? left : 0);
+    place.taken_bytes = w->last->segment.end - w->first->segment.begin -
+                        (w->first->own ? 0 : left) - (w->last->own ? 0 : right);
+    place.whole_bytes = s->tight ? whole_of(s, w) : 0;
+    if (is_better(s, &place, s->best)) {
+        choose(&place, w);
+        *s->best = place;
     }
 }
 
-/* The window that begins where chain[first] begins. */
-static void try_from_left(search *s, uint32_t first)
+/* All windows that begin where a link begins, or end where one ends. */
+static void try_seed(search *s, const chain_link *seed)
 {
-    wr_place place = {.count = 0};
-    uint64_t begin = s->chain[first].begin;
-    for (uint32_t i = first; i < s->count; i++) {
-        const wr_segment *segment = &s->chain[i];
-        if (segment->end - begin >= s->run_bytes) {
-            add_segment(s, &place, segment, segment->begin,
-                        cut_up(s, segment, begin + s->run_bytes));
-            offer(s, &place);
-            return;
-        }
-        add_segment(s, &place, segment, segment->begin, segment->end);
-    }
-}
-
-/* The window that ends where chain[last] ends. */
-static void try_from_right(search *s, uint32_t last)
-{
-    uint64_t end = s->chain[last].end;
-    uint32_t first = last;
-    while (first > 0 && end - s->chain[first].begin < s->run_bytes) {
-        first--;
-    }
-    if (s->chain[last].slice == NULL || end - s->chain[first].begin < s->run_bytes) {
+    if (!build_chain(s, seed)) {
         return;
     }
-    wr_place place = {.count = 0};
-    add_segment(s, &place, &s->chain[first],
-                cut_down(s, &s->chain[first], end - s->run_bytes), s->chain[first].end);
-    for (uint32_t i = first + 1; i <= last; i++) {
-        add_segment(s, &place, &s->chain[i], s->chain[i].begin, s->chain[i].end);
-    }
-    offer(s, &place);
-}
-
-static void try_seed(search *s, const wr_segment *seed)
-{
-    build_chain(s, seed);
-    for (uint32_t i = 0; i < s->count; i++) {
-        try_from_left(s, i);
-        try_from_right(s, i);
+    sum_chain(s);
+    const chain_link *end = s->chain + s->count;
+    const chain_link *last = s->chain, *first = s->chain;
+    for (const chain_link *at = s->chain; at < end; at++) {
+        uint64_t begin = at->segment.begin;
+        while (last < end && last->segment.end - begin < s->run_bytes) {
+            last++;
+        }
+        if (last < end) {
+            offer(s, &(window){at, last, begin, cut_up(s, last, begin + s->run_bytes)});
+        }
+        if (at->segment.slice == NULL ||
+            at->segment.end - first->segment.begin < s->run_bytes) {
+            continue;
+        }
+        while (first < at && at->segment.end - first[1].segment.begin >= s->run_bytes) {
+            first++;
+        }
+        uint64_t from = cut_down(s, first, at->segment.end - s->run_bytes);
+        offer(s, &(window){first, at, from, at->segment.end});
     }
 }
 
 static void try_slice(search *s, wr_slice *slice)
 {
-    wr_segment seed;
-    if (as_segment(s, slice, &seed)) {
+    chain_link seed;
+    if (as_link(s, slice, &seed)) {
         try_seed(s, &seed);
     }
 }
@@ -246,7 +282,8 @@ static void try_above(search *s, const wr_index *index, uint64_t bytes)
 static void try_all(search *s)
 {
     uint64_t granule_bytes = s->bank->granule_bytes;
-    *s->best = (wr_place){.count = 0};
+    s->best->count = 0;
+    s->best->bare_bytes = 0;
     try_below(s, s->pool->index);
     if (s->tight) {
         try_above(s, s->pool->index, s->run_bytes);
@@ -256,8 +293,8 @@ static void try_all(search *s)
     try_above(s, s->class->bank.index, s->run_bytes);
     try_below(s, s->class->bare);
     try_above(s, s->class->bare, s->run_bytes);
-    wr_segment top = {NULL, top_of(s), s->page->address + s->page->bytes};
-    if (top.begin < top.end) {
+    chain_link top;
+    if (top_link(s, &top)) {
         try_seed(s, &top);
     }
 }

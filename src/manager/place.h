@@ -26,6 +26,7 @@ typedef struct wr_segment {
 typedef struct wr_place {
     wr_segment segments[WR_PLACE_SEGMENTS];
     uint32_t count;       /* 0: none found */
+    uint64_t begin;       /* of the first segment */
     uint64_t whole_bytes; /* granules that nobody holds any part of, bare ones too */
     uint64_t bare_bytes;  /* granules that must be backed */
     uint64_t taken_bytes; /* own runs wholly, of others what is used: less is tighter */
