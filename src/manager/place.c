@@ -4,10 +4,12 @@
 
 #include <stddef.h>
 
-#define SEEDS 8u       /* promising segments of each sort... */
-#define REACH 3u       /* ...and how far the chain goes on both sides of one */
-#define SEEDS_TIGHT 4u /* the same when it is only for a better place */
-#define REACH_TIGHT 2u
+#define SEEDS 8u /* promising segments of each sort... */
+#define REACH 3u /* ...and how far the chain goes on both sides of one */
+#define SEEDS_TIGHT                                                                      \
+    2u /* the same when it is only for a better place: often, so little                  \
+        */
+#define REACH_TIGHT 1u
 
 /* A segment of a chain, and what the sums over windows need. */
 typedef struct chain_link {

@@ -19,7 +19,7 @@
  * it), for so many after each growth, and with one granule moved for every so many. */
 #define TIGHT_WARM_UP 10000u
 #define TIGHT_REQUESTS 5000u
-#define TIGHT_REQUESTS_PER_CREDIT 20u
+#define TIGHT_REQUESTS_PER_CREDIT 64u
 #define TIGHT_PAUSE_MAX 31u
 #define RANGE_FACTOR 4u /* addresses per byte of device memory */
 
@@ -203,22 +203,31 @@ static uint64_t tight_credit(const wr_pool *pool)
     return earned > pool->tight_spent ? earned - pool->tight_spent : 0;
 }
 
-/* Under both locks. False: no addresses, or no better ones. */
-static bool claim(growth *g)
+/* Whether claiming a place that was found for tightness brings anything: it needs memory
+ * from elsewhere, and no more of it than may be spent. */
+static bool is_worth_it(const growth *g, const wr_place *place)
 {
-    wr_place place;
+    return place->bare_bytes / g->bank->granule_bytes <= tight_credit(g->pool) &&
+           (place->bare_bytes > 0 || place->count > 1);
+}
+
+/* Under both locks. False: no addresses, or no better ones. */
+static bool find(const growth *g, wr_place *place)
+{
     if (!g->tight) {
-        wr_place_find(g->bank, g->pool, g->run_bytes, &place);
-    } else {
-        wr_place_find_tight(g->bank, g->pool, g->run_bytes, &place);
-        if (place.bare_bytes / g->bank->granule_bytes > tight_credit(g->pool)) {
-            return false;
-        }
+        wr_place_find(g->bank, g->pool, g->run_bytes, place);
+        return place->count > 0;
     }
-    for (uint32_t i = 0; i < place.count; i++) {
-        claim_segment(g, &place.segments[i]);
-    }
-    return place.count > 0;
+    wr_place_find_tight(g->bank, g->pool, g->run_bytes, place);
+    return place->count > 0 && is_worth_it(g, place);
+}
+
+/* Under both locks: what claiming and settling need of host memory. */
+static bool prepare(growth *g)
+{
+    return wr_grow_prepare(g->manager, g->pool) &&
+           wr_slab_fill(&g->spares, 2 * WR_PLACE_SEGMENTS) &&
+           wr_slab_fill(&g->bank->cache, 2 * WR_PLACE_SEGMENTS);
 }
 
 /* The first growth of a class reserves its range. */
@@ -260,18 +269,22 @@ static weir_result start(growth *g)
     WR_TRY(open_range(g));
     lock_both(g);
     g->page = g->pool->range = g->class->bank.range = g->class->range;
-    bool prepared = wr_grow_prepare(g->manager, g->pool) &&
-                    wr_slab_fill(&g->spares, 2 * WR_PLACE_SEGMENTS) &&
-                    wr_slab_fill(&g->bank->cache, 2 * WR_PLACE_SEGMENTS);
-    bool claimed = prepared && claim(g);
+    wr_place place;
+    bool found = find(g, &place);
+    bool prepared = found && prepare(g);
+    for (uint32_t i = 0; prepared && i < place.count; i++) {
+        claim_segment(g, &place.segments[i]);
+    }
     unlock_both(g);
-    if (!prepared) {
+    if (found && !prepared) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for slices' records");
     }
-    return claimed ? WEIR_OK
-                   : wr_error(WEIR_OUT_OF_MEMORY,
-                              "the device's address range has no stretch of %llu bytes",
-                              (unsigned long long)g->run_bytes);
+    if (!found && !g->tight) {
+        return wr_error(WEIR_OUT_OF_MEMORY,
+                        "the device's address range has no stretch of %llu bytes",
+                        (unsigned long long)g->run_bytes);
+    }
+    return found ? WEIR_OK : WEIR_NOT_FOUND; /* nobody reads why */
 }
 
 /* ---- backing ---- */
