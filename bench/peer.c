@@ -16,7 +16,7 @@ static weir_device *device;
 static weir_driver *driver;
 static weir_stream **streams;
 
-static bool weir_open(uint32_t stream_count)
+static bool open_weir(uint32_t stream_count)
 {
     device = wr_bench_sim_open(UINT64_C(192) << 30, false);
     driver = weir_device_driver(device);
@@ -24,17 +24,27 @@ static bool weir_open(uint32_t stream_count)
     return true;
 }
 
-static bool weir_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
+static bool buffer_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
 {
     return weir_buffer_create(streams[stream], bytes, NULL, &slot->buffer) == WEIR_OK;
 }
 
-static void weir_free(wr_bench_slot *slot)
+static void buffer_free(wr_bench_slot *slot)
 {
     weir_buffer_release(slot->buffer);
 }
 
-static uint64_t weir_driver_calls(void)
+static bool pointer_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
+{
+    return weir_malloc(streams[stream], bytes, NULL, &slot->pointer) == WEIR_OK;
+}
+
+static void pointer_free(wr_bench_slot *slot)
+{
+    weir_free(device, slot->pointer);
+}
+
+static uint64_t driver_calls(void)
 {
     weir_sim_ledger ledger;
     uint64_t sum = 0;
@@ -111,7 +121,8 @@ static void null_free(wr_bench_slot *slot)
 }
 
 static const wr_bench_peer peers[] = {
-    {"weir", weir_open, weir_alloc, weir_free, weir_driver_calls},
+    {"weir", open_weir, buffer_alloc, buffer_free, driver_calls},
+    {"pointer", open_weir, pointer_alloc, pointer_free, driver_calls},
     {"jemalloc", jemalloc_open, malloc_alloc, malloc_free, NULL},
     {"mimalloc", mimalloc_open, malloc_alloc, malloc_free, NULL},
     {"null", null_open, null_alloc, null_free, NULL},

@@ -38,6 +38,8 @@ typedef struct weir_driver_properties {
     uint64_t max_page_bytes;  /* the largest page; 0: no bound but the capacity */
     uint64_t context_bytes;   /* what the process has there at open; 0 if unknown */
     bool host_visible;        /* an address is also a host pointer */
+    bool own_addresses;       /* another device may have the same addresses, as they are
+                                 numbers of the driver's; else they are the process's */
 } weir_driver_properties;
 
 /* What the operating system or the driver says now. Unknown numbers are UINT64_MAX. */

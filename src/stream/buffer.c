@@ -3,6 +3,7 @@
  * always mapped, and its word says whether the generation still lives. */
 #include "checked.h"
 #include "device.h"
+#include "handle.h"
 #include "tag.h"
 
 #include "base/fork.h"
@@ -33,19 +34,6 @@ static weir_result refuse_handle(weir_buffer buffer, const char *function)
     }
     return wr_error(WEIR_STALE, "%s: buffer {%u, %u} has already been released", function,
                     buffer.index, buffer.generation);
-}
-
-/* The live slice of a handle, NULL if there is none. */
-static inline wr_slice *find(weir_buffer buffer, uint64_t *word)
-{
-    if (!wr_slab_has(buffer.index)) {
-        return NULL;
-    }
-    wr_slice *slice = wr_slice_get(buffer.index);
-    *word = atomic_load_explicit(&slice->word, memory_order_acquire);
-    bool lives =
-        wr_word_generation(*word) == buffer.generation && wr_word_references(*word) != 0;
-    return lives ? slice : NULL;
 }
 
 /* ---- create ---- */
@@ -174,7 +162,7 @@ weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
 weir_result weir_buffer_retain(weir_buffer buffer)
 {
     uint64_t word;
-    wr_slice *slice = find(buffer, &word);
+    wr_slice *slice = wr_handle_find(buffer, &word);
     while (slice != NULL) {
         if ((wr_word_references(word) | WR_WORD_CHECKED) == UINT32_MAX) {
             return wr_error(WEIR_LIMIT,
@@ -185,7 +173,7 @@ weir_result weir_buffer_retain(weir_buffer buffer)
                                                   memory_order_acquire)) {
             return WEIR_OK;
         }
-        slice = find(buffer, &word);
+        slice = wr_handle_find(buffer, &word);
     }
     return refuse_handle(buffer, "weir_buffer_retain");
 }
@@ -218,7 +206,7 @@ release_shared(weir_buffer buffer, wr_slice *slice, uint64_t word)
             }
             return WEIR_OK;
         }
-        slice = find(buffer, &word);
+        slice = wr_handle_find(buffer, &word);
     }
     return refuse_handle(buffer, "weir_buffer_release");
 }
@@ -226,7 +214,7 @@ release_shared(weir_buffer buffer, wr_slice *slice, uint64_t word)
 weir_result weir_buffer_release(weir_buffer buffer)
 {
     uint64_t word;
-    wr_slice *slice = find(buffer, &word);
+    wr_slice *slice = wr_handle_find(buffer, &word);
     while (slice != NULL) {
         if (WR_UNLIKELY(wr_word_references(word) != 1)) {
             return release_shared(buffer, slice, word);
@@ -235,7 +223,7 @@ weir_result weir_buffer_release(weir_buffer buffer)
             wr_manager_release(slice);
             return WEIR_OK;
         }
-        slice = find(buffer, &word);
+        slice = wr_handle_find(buffer, &word);
     }
     return refuse_handle(buffer, "weir_buffer_release");
 }
@@ -266,7 +254,7 @@ static weir_result use_locked(wr_manager *own, wr_slice *slice, wr_manager *stre
 weir_result weir_buffer_use(weir_buffer buffer, weir_stream *stream)
 {
     uint64_t word;
-    wr_slice *slice = find(buffer, &word);
+    wr_slice *slice = wr_handle_find(buffer, &word);
     if (slice == NULL) {
         return refuse_handle(buffer, "weir_buffer_use");
     }
@@ -294,28 +282,28 @@ weir_result weir_buffer_use(weir_buffer buffer, weir_stream *stream)
 uint64_t weir_buffer_address(weir_buffer buffer)
 {
     uint64_t word;
-    wr_slice *slice = find(buffer, &word);
+    wr_slice *slice = wr_handle_find(buffer, &word);
     return slice == NULL ? 0 : wr_slice_begin(slice);
 }
 
 uint64_t weir_buffer_bytes(weir_buffer buffer)
 {
     uint64_t word;
-    wr_slice *slice = find(buffer, &word);
+    wr_slice *slice = wr_handle_find(buffer, &word);
     return slice == NULL ? 0 : slice->held.requested_bytes;
 }
 
 uint64_t weir_buffer_extent(weir_buffer buffer)
 {
     uint64_t word;
-    wr_slice *slice = find(buffer, &word);
+    wr_slice *slice = wr_handle_find(buffer, &word);
     return slice == NULL ? 0 : slice->extent_bytes;
 }
 
 uint32_t weir_buffer_references(weir_buffer buffer)
 {
     uint64_t word;
-    return find(buffer, &word) == NULL
+    return wr_handle_find(buffer, &word) == NULL
                ? 0
                : wr_word_references(word) & (uint32_t)~WR_WORD_CHECKED;
 }
@@ -323,7 +311,7 @@ uint32_t weir_buffer_references(weir_buffer buffer)
 weir_stream *weir_buffer_stream(weir_buffer buffer)
 {
     uint64_t word;
-    wr_slice *slice = find(buffer, &word);
+    wr_slice *slice = wr_handle_find(buffer, &word);
     return slice == NULL ? NULL : wr_stream_of(slice->pool->manager);
 }
 
@@ -333,7 +321,7 @@ static weir_result check_range(weir_buffer buffer, uint64_t offset, const void *
                                uint64_t bytes, wr_slice **slice, const char *function)
 {
     uint64_t word;
-    *slice = find(buffer, &word);
+    *slice = wr_handle_find(buffer, &word);
     if (*slice == NULL) {
         return refuse_handle(buffer, function);
     }

@@ -211,6 +211,7 @@ void weir_device_abandon(weir_device *device)
     }
     wr_bank_finish(&device->bank);
     device->bank.table->close(device->bank.driver);
+    wr_pointer_finish(device);
     wr_host_free(device);
     wr_fork_leave();
 }

@@ -40,7 +40,8 @@ struct weir_device {
     weir_stream *default_stream;
     wr_lock reap_lock; /* one reaper at a time */
     wr_reclaimer reclaimer;
-    wr_callbacks reclaims; /* the program's, called when there is no room */
+    wr_callbacks reclaims;            /* the program's, called when there is no room */
+    struct wr_starts *_Atomic starts; /* see pointer.c; own addresses only, or NULL */
 };
 
 static inline weir_stream *wr_stream_of(wr_manager *manager)
@@ -75,6 +76,9 @@ void wr_reclaim_init(weir_device *device);
 void wr_reclaim_finish(weir_device *device);
 /* Whether the calling thread is inside a reclaim callback of the device. */
 bool wr_reclaim_is_inside(const weir_device *device);
+
+/* pointer.c: forgets a device's pointers. */
+void wr_pointer_finish(weir_device *device);
 
 /* holders.c: "weights 64.0 MiB in 1 buffer, ..." appended to the last error. */
 void wr_holders_append(wr_bank *bank);

@@ -18,6 +18,7 @@ typedef struct inherited {
     rig r;
     weir_stream *side;
     weir_buffer held, stale;
+    void *pointer; /* of weir_malloc */
 } inherited;
 
 static inherited inherit(void)
@@ -27,6 +28,7 @@ static inherited inherit(void)
     all.held = make(all.r.stream, 3 * MIB, "weights");
     all.stale = make(all.r.stream, 1 * MIB, "scratch");
     drop(all.stale);
+    assert_ok(weir_malloc(all.r.stream, MIB, NULL, &all.pointer));
     queue_work(&all.r, all.side);
     return all;
 }
@@ -34,8 +36,9 @@ static inherited inherit(void)
 static void disinherit(inherited *all)
 {
     assert_consistent(&all->r);
-    assert_int_equal(usage_of(all->r.device).in_use_bytes, 3 * MIB);
+    assert_int_equal(usage_of(all->r.device).in_use_bytes, 4 * MIB);
     drop(all->held);
+    assert_ok(weir_free(all->r.device, all->pointer));
     finish_work(&all->r, all->side);
     assert_ok(weir_stream_close(all->side));
     rig_close(&all->r);
@@ -71,6 +74,14 @@ static void call_buffers(const inherited *all)
     child_expect(weir_buffer_extent(all->held) == 0);
     child_expect(weir_buffer_references(all->held) == 0);
     child_expect(weir_buffer_stream(all->held) == NULL);
+    void *pointer = NULL;
+    uint64_t bytes = 0;
+    expect_forked(weir_malloc(all->r.stream, 100, NULL, &pointer));
+    expect_forked(weir_malloc(NULL, 100, NULL, NULL));
+    expect_forked(weir_free(all->r.device, all->pointer));
+    expect_forked(weir_free(NULL, NULL));
+    expect_forked(weir_usable_bytes(all->r.device, all->pointer, &bytes));
+    expect_forked(weir_buffer_find(all->r.device, all->pointer, &made, NULL));
     expect_forked(weir_tag_push("child"));
     expect_forked(weir_tag_pop());
 }

@@ -175,6 +175,7 @@ static void sim_properties(weir_driver *driver, weir_driver_properties *properti
         .granule_bytes = desc->granule_bytes,
         .alignment_bytes = ALIGNMENT_BYTES,
         .context_bytes = desc->context_bytes,
+        .own_addresses = true,
     };
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* From a buffer's handle to its slice. */
+#ifndef WR_STREAM_HANDLE_H
+#define WR_STREAM_HANDLE_H
+
+#include "page/slice.h"
+
+#include <weir/memory.h>
+
+/* The live slice of a handle, and its word; NULL if there is none. No lock: records are
+ * always mapped, and the word says whether the generation still lives. */
+static inline wr_slice *wr_handle_find(weir_buffer buffer, uint64_t *word)
+{
+    if (!wr_slab_has(buffer.index)) {
+        return NULL;
+    }
+    wr_slice *slice = wr_slice_get(buffer.index);
+    *word = atomic_load_explicit(&slice->word, memory_order_acquire);
+    bool lives =
+        wr_word_generation(*word) == buffer.generation && wr_word_references(*word) != 0;
+    return lives ? slice : NULL;
+}
+
+#endif
