@@ -32,6 +32,16 @@ if(TARGET weir_command)
     list(APPEND test_environment WEIR=$<TARGET_FILE:weir_command>)
 endif()
 
+# What tools/setup_webgpu has fetched: Dawn and Vulkan in software, for tests of the WebGPU driver.
+# Without it they are skipped, and say so.
+set(webgpu_folder ${PROJECT_SOURCE_DIR}/build/webgpu)
+if(EXISTS ${webgpu_folder}/libwebgpu_dawn.so)
+    list(APPEND test_environment
+        WEIR_WEBGPU_LIBRARY=${webgpu_folder}/libwebgpu_dawn.so
+        VK_ICD_FILENAMES=${webgpu_folder}/lvp_icd.json
+        XDG_RUNTIME_DIR=${webgpu_folder})
+endif()
+
 # weir_add_test(NAME COMMAND...): one test.
 function(weir_add_test name)
     add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -35,7 +35,8 @@ typedef struct weir_driver_properties {
     uint64_t capacity_bytes;  /* device memory in all */
     uint64_t granule_bytes;   /* unit of commit, a power of two; 0: pages whole */
     uint64_t alignment_bytes; /* of every address; a power of two, at most 4096 */
-    uint64_t max_page_bytes;  /* the largest page; 0: no bound but the capacity */
+    uint64_t max_page_bytes;  /* the largest page for several buffers; one alone may ask
+                                 for more; 0: no bound but the capacity */
     uint64_t context_bytes;   /* what the process has there at open; 0 if unknown */
     bool host_visible;        /* an address is also a host pointer */
     bool own_addresses;       /* another device may have the same addresses, as they are

@@ -9,7 +9,8 @@
 #define WR_DRIVER_LIST(X)                                                                \
     X(host)                                                                              \
     X(sim)                                                                               \
-    X(cuda)
+    X(cuda)                                                                              \
+    X(webgpu)
 
 #define WR_DRIVER_DECLARE(name) extern const weir_driver_table wr_driver_##name;
 WR_DRIVER_LIST(WR_DRIVER_DECLARE)

@@ -19,13 +19,20 @@
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 
-/* Variant, driver, its configuration, whether it needs hardware: then it may be missing,
- * and its tests are skipped. */
+/* What is special about a way to open a driver. */
+enum {
+    MAY_BE_MISSING = 1, /* needs hardware or a library: without it tests are skipped */
+    IS_HOLLOW = 2,      /* memory without contents */
+};
+
+/* Variant, driver, the text behind the colon, its configuration, what is special. */
 #define VARIANT_LIST(X)                                                                  \
-    X(host, "host", NULL, false)                                                         \
-    X(sim, "sim", NULL, false)                                                           \
-    X(sim_plain, "sim", &sim_plain_desc, false)                                          \
-    X(cuda, "cuda", NULL, true)
+    X(host, "host", "", NULL, 0)                                                         \
+    X(sim, "sim", "", NULL, IS_HOLLOW)                                                   \
+    X(sim_plain, "sim", "", &sim_plain_desc, IS_HOLLOW)                                  \
+    X(cuda, "cuda", "", NULL, MAY_BE_MISSING)                                            \
+    X(webgpu, "webgpu", "", NULL, MAY_BE_MISSING)                                        \
+    X(webgpu_null, "webgpu", "null", NULL, MAY_BE_MISSING | IS_HOLLOW)
 
 static const weir_sim_desc sim_plain_desc = {.context_bytes = UINT64_MAX};
 
@@ -45,6 +52,8 @@ static const weir_sim_desc sim_plain_desc = {.context_bytes = UINT64_MAX};
     X(keeps_a_range_while_granules_are_committed, variant)                               \
     X(moves_memory_to_bare_granules, variant)                                            \
     X(reads_what_was_written_and_copied, variant)                                        \
+    X(writes_and_copies_at_any_byte, variant)                                            \
+    X(moves_more_than_fits_a_buffer_in_between, variant)                                 \
     X(finds_a_stream_without_work_idle, variant)                                         \
     X(hands_back_the_stream_it_adopted, variant)                                         \
     X(passes_fences_of_streams_without_work, variant)                                    \
@@ -57,8 +66,9 @@ static const weir_sim_desc sim_plain_desc = {.context_bytes = UINT64_MAX};
 
 typedef struct variant {
     const char *driver;
+    const char *argument;
     const void *config;
-    bool needs_hardware;
+    int traits;
 } variant;
 
 /* One open driver. */
@@ -116,6 +126,15 @@ static inline uint64_t take_page(driver_rig *rig, uint64_t bytes)
     uint64_t address = 0;
     assert_ok(rig->table->page_alloc(rig->driver, bytes, &address));
     return address;
+}
+
+/* Has the driver really let go of what it was handed back, as Weir does when a page does
+ * not fit. */
+static inline void let_go(driver_rig *rig)
+{
+    if (rig->table->progress != NULL) {
+        assert_ok(rig->table->progress(rig->driver, true));
+    }
 }
 
 static inline uint64_t take_range(driver_rig *rig, uint64_t granules)
