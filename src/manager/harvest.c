@@ -10,6 +10,9 @@
 #include "base/result.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#define FEW 64u
 
 /* A stretch of granules of one age in one free slice. */
 typedef struct stretch {
@@ -23,7 +26,9 @@ typedef struct gather {
     wr_bank *bank;
     wr_manager *manager; /* NULL: the bank's pools */
     const wr_harvest *want;
-    stretch *at;
+    uint64_t now; /* tick */
+    stretch *few; /* room for a few, which mostly do... */
+    stretch *at;  /* ...until the host's memory is needed */
     size_t count, capacity;
     uint64_t bytes;
     uint64_t below;          /* marks that may be taken */
@@ -46,58 +51,92 @@ static bool wants_pool(const gather *g, const wr_layout *layout)
                             : !g->want->granules_only;
 }
 
-static void add_stretch(gather *g, const wr_pool *pool, wr_slice_id slice, uint64_t begin,
-                        uint64_t end, uint64_t age)
+static uint64_t age_of(const gather *g, uint64_t mark)
 {
-    g->bytes += end - begin;
-    if (g->counting ||
-        !wr_host_grow((void **)&g->at, &g->capacity, g->count + 1, sizeof *g->at)) {
-        return;
-    }
-    g->at[g->count++] = (stretch){
-        .age = age, .begin = begin, .end = end, .slice = slice, .pool = pool->number};
+    return (g->now - mark) & WR_TICK_MASK;
 }
 
-/* Adds the whole granules of a free slice that have passed and are old enough. */
-static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
+/* Room for one more; false: no host memory, and the stretch is left where it is. */
+static bool has_room(gather *g)
 {
-    wr_page *page = wr_page_get(slice->page);
-    if (g->want->outdated_only && !page->outdated) {
+    if (g->count < g->capacity) {
+        return true;
+    }
+    if (g->at != g->few) {
+        return wr_host_grow((void **)&g->at, &g->capacity, g->count + 1, sizeof *g->at);
+    }
+    void *more = NULL;
+    size_t capacity = 0;
+    if (!wr_host_grow(&more, &capacity, 4 * FEW, sizeof *g->at)) {
+        return false;
+    }
+    memcpy(more, g->few, g->count * sizeof *g->at);
+    g->at = more;
+    g->capacity = capacity;
+    return true;
+}
+
+static inline void add_stretch(gather *g, const stretch *s)
+{
+    if (s->begin == s->end) {
         return;
+    }
+    g->bytes += s->end - s->begin;
+    if (!g->counting && has_room(g)) {
+        g->at[g->count++] = *s;
+    }
+}
+
+/* Whether the whole page is one that is wanted; by the way it is noted that it was met.
+ */
+static bool wants_page(const gather *g, wr_page *page)
+{
+    if (g->want->outdated_only && !page->outdated) {
+        return false;
     }
     if (g->want->passed_over && !page->passed_over) {
         page->passed_over = true;
-        return;
+        return false;
     }
-    if (g->want->worn && page->wear < WR_PAGE_WORN && ++page->wear < WR_PAGE_WORN) {
-        return;
+    return !g->want->worn || page->wear >= WR_PAGE_WORN || ++page->wear >= WR_PAGE_WORN;
+}
+
+/* Whether granules with that mark are wanted: it has passed and is old enough. */
+static bool wants_mark(gather *g, const wr_pool *pool, uint64_t mark, uint64_t bytes)
+{
+    if (!wr_moment_has_passed(pool->moment, mark) || age_of(g, mark) < g->want->min_age) {
+        return false;
     }
-    uint64_t now = WR_GET(g->bank->tick);
-    uint64_t mask = page->granule_shift == 63 ? 0 : page->granule_bytes - 1;
-    uint64_t address =
-        page->granule_shift == 63
-            ? slice->address
-            : page->address + ((slice->address - page->address + mask) & ~mask);
-    uint64_t begin = 0, begin_age = 0;
-    for (; address + page->granule_bytes <= wr_slice_end(slice);
-         address += page->granule_bytes) {
-        uint64_t mark = page->marks[wr_page_granule(page, address)];
-        uint64_t age = (now - mark) & WR_TICK_MASK;
-        bool passed = wr_moment_has_passed(pool->moment, mark) && age >= g->want->min_age;
-        bool wanted = passed && mark < g->below;
-        g->withheld_bytes += passed && !wanted ? page->granule_bytes : 0;
-        if (begin != 0 && (!wanted || age != begin_age)) {
-            add_stretch(g, pool, wr_slice_id_of(slice), begin, address, begin_age);
-            begin = 0;
+    g->withheld_bytes += mark < g->below ? 0 : bytes;
+    return mark < g->below;
+}
+
+/* Adds the whole granules of a free slice; those of one age in a row are one stretch. */
+static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
+{
+    const wr_page *page = wr_page_get(slice->page);
+    uint64_t at = slice->address;
+    uint32_t first, end;
+    wr_page_whole(page, at, slice->extent_bytes, &first, &end);
+    if (page->granule_shift != 63) {
+        at = wr_page_granule_address(page, first);
+    }
+    stretch open = {.slice = wr_slice_id_of(slice), .pool = pool->number};
+    while (first < end) {
+        uint64_t mark = page->marks[first], begin = at;
+        do {
+            at += page->granule_bytes;
+        } while (++first < end && page->marks[first] == mark);
+        bool wanted = wants_mark(g, pool, mark, at - begin);
+        uint64_t age = age_of(g, mark);
+        if (!wanted || open.age != age || open.end != begin) {
+            add_stretch(g, &open);
+            open.begin = open.end = begin;
+            open.age = age;
         }
-        if (wanted && begin == 0) {
-            begin = address;
-            begin_age = age;
-        }
+        open.end = wanted ? at : begin;
     }
-    if (begin != 0) {
-        add_stretch(g, pool, wr_slice_id_of(slice), begin, address, begin_age);
-    }
+    add_stretch(g, &open);
 }
 
 /* Outdated pages are in no index; each is looked at through its page. */
@@ -105,7 +144,8 @@ static void gather_pages(gather *g, const wr_pool *pool)
 {
     for (wr_page *page = pool->outdated; page != NULL; page = page->next_outdated) {
         const wr_slice *slice = wr_slice_get(page->granules[0].first);
-        if (slice->state == WR_SLICE_STATE_FREE && slice->extent_bytes == page->bytes) {
+        if (slice->state == WR_SLICE_STATE_FREE && slice->extent_bytes == page->bytes &&
+            wants_page(g, page)) {
             gather_slice(g, pool, slice);
         }
     }
@@ -127,8 +167,9 @@ static void gather_pool(gather *g, uint32_t number)
     const wr_slice *slice =
         wr_index_find_after(pool->index, smallest_unit(g, pool->layout), 0);
     while (slice != NULL) {
-        const wr_page *page = wr_page_get(slice->page);
-        if (pool->layout->granular || slice->extent_bytes == page->bytes) {
+        wr_page *page = wr_page_get(slice->page);
+        if (pool->layout->granular ||
+            (slice->extent_bytes == page->bytes && wants_page(g, page))) {
             gather_slice(g, pool, slice);
         }
         slice = wr_index_find_after(pool->index, slice->extent_bytes, slice->address + 1);
@@ -326,7 +367,14 @@ void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
     if (want->at_most_bytes == 0) {
         return;
     }
-    gather g = {.bank = bank, .manager = manager, .want = want};
+    stretch few[FEW];
+    gather g = {.bank = bank,
+                .manager = manager,
+                .want = want,
+                .now = WR_GET(bank->tick),
+                .few = few,
+                .at = few,
+                .capacity = FEW};
     if (manager == NULL) {
         wr_bank_lock(bank);
     }
@@ -343,7 +391,9 @@ void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
     if (manager == NULL) {
         wr_bank_unlock(bank);
     }
-    wr_host_free(g.at);
+    if (g.at != few) {
+        wr_host_free(g.at);
+    }
 }
 
 uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *want)
@@ -351,6 +401,7 @@ uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *
     gather g = {.bank = bank,
                 .manager = manager,
                 .want = want,
+                .now = WR_GET(bank->tick),
                 .below = UINT64_MAX,
                 .counting = true};
     gather_all(&g);
