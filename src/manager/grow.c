@@ -144,8 +144,8 @@ static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes, bo
     wr_pool *from = &lender->pools[pool->number];
     uint64_t begin = 0, end = 0;
     wr_slice *slice = find_run(from, pool, run_bytes, loose, &begin, &end);
-    if (slice == NULL) {
-        /* What it has free has not passed: for a while, let it pass sooner. */
+    if (slice == NULL && lender->has_queued) {
+        /* What it has free may not have passed: for a while, let it pass sooner. */
         lender->sharing = SHARING_ALLOCATIONS;
     }
     if (slice == NULL || !wr_slab_fill(&lender->cache, WR_POOL_SPARES)) {
@@ -162,11 +162,13 @@ static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes, bo
     return true;
 }
 
-/* Whether the manager has unheld memory of that class that may have passed. */
-static bool may_lend(const wr_manager *manager, uint32_t number, uint64_t run_bytes)
+/* Whether the manager has unheld memory of that class that may have passed, and slack. */
+static bool may_lend(const wr_manager *manager, uint32_t number, uint64_t run_bytes,
+                     bool loose)
 {
     const wr_books *books = &manager->pools[number].books;
-    return WR_GET(books->free) >= run_bytes || WR_GET(books->limbo) >= run_bytes;
+    return (WR_GET(books->free) >= run_bytes || WR_GET(books->limbo) >= run_bytes) &&
+           (loose || wr_manager_has_slack(manager, number));
 }
 
 bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
@@ -176,7 +178,7 @@ bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
     bool lent = false;
     wr_manager *lender;
     while (!lent && (lender = wr_manager_next(manager->bank, &slot)) != NULL) {
-        if (lender != manager && may_lend(lender, pool->number, run_bytes)) {
+        if (lender != manager && may_lend(lender, pool->number, run_bytes, loose)) {
             wr_manager_lock(lender);
             wr_waits_close_batch(lender);
             wr_waits_poll(lender);
@@ -189,29 +191,30 @@ bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
     return lent && wr_grow_from_bank(manager, pool, run_bytes, loose);
 }
 
-/* Free bytes of one class, in the bank and in all managers' books. */
-static uint64_t count_free(wr_bank *bank, uint32_t number)
+/* Whether any other stream has memory of that class worth pooling. */
+static bool others_have_slack(const wr_manager *manager, uint32_t number)
 {
-    uint64_t bytes = WR_GET(bank->classes[number].bank.books.free);
+    wr_bank *bank = manager->bank;
+    bool slack = false;
     wr_lock_take(&bank->roster_lock);
-    for (uint32_t i = 0; i < bank->roster_count; i++) {
-        if (bank->roster[i] != NULL) {
-            bytes += WR_GET(bank->roster[i]->pools[number].books.free);
-        }
+    for (uint32_t i = 0; i < bank->roster_count && !slack; i++) {
+        const wr_manager *other = bank->roster[i];
+        slack = other != NULL && other != manager && wr_manager_has_slack(other, number);
     }
     wr_lock_leave(&bank->roster_lock);
-    return bytes;
+    return slack;
 }
 
 bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
 {
     wr_bank *bank = manager->bank;
     if (!pool->layout->granular || bank->roster_count < 2 ||
-        count_free(bank, pool->number) == 0) {
+        !others_have_slack(manager, pool->number)) {
         return false;
     }
     wr_harvest want = {.at_most_bytes = UINT64_MAX,
                        .only_class = pool->number + 1,
+                       .from_slack = true,
                        .keeps_mapping = true};
     wr_loot loot = {0};
     wr_harvest_take_all(bank, manager, &want, false, &loot);

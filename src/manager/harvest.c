@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define FEW 64u
+#define SLACK_SHARE 10u /* of what a stream has, this part must be free */
 
 /* A stretch of granules of one age in one free slice. */
 typedef struct stretch {
@@ -408,6 +409,31 @@ uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *
     return g.bytes;
 }
 
+static bool books_have_slack(const wr_books *books)
+{
+    uint64_t unheld = WR_GET(books->free) + WR_GET(books->limbo);
+    return unheld > 0 && unheld >= WR_GET(books->reserved) / SLACK_SHARE;
+}
+
+bool wr_manager_has_slack(const wr_manager *manager, uint32_t number)
+{
+    if (number != UINT32_MAX) {
+        return books_have_slack(&manager->pools[number].books);
+    }
+    bool slack = false;
+    for (uint32_t i = 0; i < manager->bank->class_count && !slack; i++) {
+        const wr_pool *pool = &manager->pools[i];
+        slack = pool->layout->granular && books_have_slack(&pool->books);
+    }
+    return slack;
+}
+
+/* Whether a stream other than the one that asks is to be looked at. */
+static bool wants_manager(const wr_harvest *want, const wr_manager *manager)
+{
+    return !want->from_slack || wr_manager_has_slack(manager, want->only_class - 1);
+}
+
 /* From one manager, after finding out how far its work has come. */
 static void take_settled(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
                          bool fence, wr_loot *loot)
@@ -427,7 +453,9 @@ static void take_settled(wr_bank *bank, wr_manager *manager, const wr_harvest *w
 void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *want,
                          bool fence, wr_loot *loot)
 {
-    wr_harvest_take(bank, NULL, want, loot);
+    wr_harvest left = *want;
+    left.at_most_bytes = want->at_most_bytes - loot->bytes;
+    wr_harvest_take(bank, NULL, &left, loot);
     if (first != NULL && loot->bytes < want->at_most_bytes) {
         take_settled(bank, first, want, fence, loot);
     }
@@ -435,7 +463,7 @@ void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *wan
     wr_manager *manager;
     while (loot->bytes < want->at_most_bytes &&
            (manager = wr_manager_next(bank, &slot)) != NULL) {
-        if (manager != first) {
+        if (manager != first && wants_manager(want, manager)) {
             take_settled(bank, manager, want, fence, loot);
         }
         wr_manager_unpin(manager);

@@ -17,6 +17,7 @@ typedef struct wr_harvest {
     bool passed_over; /* whole pages that have not served a request for a page before; the
                          others are noted for the next time */
     bool outdated_only; /* pages that serve no new requests */
+    bool from_slack;    /* only from streams that have let go of much of what they had */
     bool keeps_mapping; /* it will stay mapped (lending), so that no guard is needed */
     bool worn; /* pages of exclusive pools that enough checks have found unheld; for the
                   others this is one more check */
@@ -42,6 +43,12 @@ void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
  * pass. */
 void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *want,
                          bool fence, wr_loot *loot);
+
+/* Whether a stream has let go of much of what it had (in one class; UINT32_MAX: in any
+ * with granules): then it will not miss what others take. One that holds nearly all it
+ * has needs its holes itself, and two at work would take them from each other in turns. A
+ * guess, without its lock. */
+bool wr_manager_has_slack(const wr_manager *manager, uint32_t number);
 
 /* What could be taken by the same rules, without taking; under the same lock. */
 uint64_t wr_harvest_count(wr_bank *bank, wr_manager *manager, const wr_harvest *want);

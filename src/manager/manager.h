@@ -87,6 +87,7 @@ typedef struct wr_manager {
     uint64_t epoch;  /* of releases now */
     uint64_t passed; /* the last epoch whose queued work has completed */
     bool dirty;      /* something was released in this epoch */
+    bool has_queued; /* the stream was found at work, once at least */
     _Atomic bool
         closing; /* the stream has ended; what is left goes when its work has passed */
     _Atomic bool capturing;

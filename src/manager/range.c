@@ -39,7 +39,8 @@ typedef struct growth {
     uint64_t run_bytes;
     bool tight; /* only for a better place: no new granules */
     uint64_t bare_bytes;
-    uint64_t promised_bytes;         /* counted in the class */
+    uint64_t promised_bytes;         /* counted in the class... */
+    uint64_t new_bytes;              /* ...and in the bank */
     bool full;                       /* its cap has refused */
     piece pieces[WR_PLACE_SEGMENTS]; /* bare ones */
     uint32_t piece_count;
@@ -329,34 +330,39 @@ static void drop_new(growth *g)
     wr_barrier_leave(&g->bank->barrier);
 }
 
-/* New granules first, from the window's end: a refusal then has changed nothing. */
+/* New granules first, from the window's end: a refusal then has changed nothing. Goes on
+ * where an earlier call was refused. */
 static weir_result commit_new(growth *g)
 {
-    uint64_t left = g->bare_bytes - g->loot.bytes;
+    uint64_t left = g->new_bytes;
     for (uint32_t i = g->piece_count; i-- > 0 && left > 0;) {
         piece *p = &g->pieces[i];
         uint64_t bytes = left < p->slice->extent_bytes ? left : p->slice->extent_bytes;
-        WR_COUNT(g->bank->events.commits);
-        WR_TRY(g->bank->table->commit(g->bank->driver, wr_slice_end(p->slice) - bytes,
-                                      bytes));
-        p->new_bytes = bytes;
-        left -= bytes;
+        if (p->new_bytes == 0) {
+            WR_COUNT(g->bank->events.commits);
+            WR_TRY(g->bank->table->commit(g->bank->driver, wr_slice_end(p->slice) - bytes,
+                                          bytes));
+            p->new_bytes = bytes;
+        }
+        left -= p->new_bytes < left ? p->new_bytes : left;
     }
     return WEIR_OK;
 }
 
-static weir_result promise_and_commit(growth *g)
+/* Counts the new granules against the limit; what is promised stays so until it is in the
+ * books. */
+static weir_result promise_new(growth *g)
 {
     uint64_t bytes = g->bare_bytes - g->loot.bytes;
-    if (bytes == 0) {
-        return WEIR_OK;
+    if (bytes > g->new_bytes) {
+        WR_TRY(wr_bank_promise(g->bank, bytes - g->new_bytes));
+    } else if (bytes < g->new_bytes) {
+        wr_lock_take(&g->bank->lock);
+        g->bank->promised -= g->new_bytes - bytes;
+        wr_lock_leave(&g->bank->lock);
     }
-    WR_TRY(wr_bank_promise(g->bank, bytes));
-    weir_result result = commit_new(g);
-    wr_lock_take(&g->bank->lock);
-    g->bank->promised -= bytes;
-    wr_lock_leave(&g->bank->lock);
-    return result;
+    g->new_bytes = bytes;
+    return WEIR_OK;
 }
 
 /* The first piece that is not filled yet, and how much it still takes. */
@@ -422,6 +428,51 @@ static weir_result move_loot(growth *g)
     return WEIR_OK;
 }
 
+static uint64_t made_bytes(const growth *g)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < g->piece_count; i++) {
+        bytes += g->pieces[i].new_bytes;
+    }
+    return bytes;
+}
+
+/* Unheld granules, from this stream, the bank, and others. */
+static void find_loot(growth *g, bool from_slack)
+{
+    wr_harvest want = {.at_most_bytes = g->bare_bytes - made_bytes(g),
+                       .granules_only = true,
+                       .from_slack = from_slack};
+    wr_harvest_take_all(g->bank, g->manager, &want, g->bank->roster_count > 1, &g->loot);
+}
+
+/* What the loot does not cover is asked of the driver. */
+static weir_result cover(growth *g)
+{
+    if (g->tight && g->loot.bytes < g->bare_bytes) {
+        return WEIR_BUSY;
+    }
+    WR_TRY(promise_new(g));
+    return commit_new(g);
+}
+
+/* Moves granules there; where nothing may be moved all of them are new. */
+static weir_result fill(growth *g, bool may_move)
+{
+    bool alone = g->bank->roster_count == 1;
+    if (may_move) {
+        find_loot(g, !alone);
+    }
+    weir_result result = cover(g);
+    if ((result == WEIR_OUT_OF_MEMORY || result == WEIR_LIMIT) && may_move && !alone) {
+        /* Better the holes of streams at work than none. */
+        uint64_t before = g->loot.bytes;
+        find_loot(g, false);
+        result = g->loot.bytes > before ? cover(g) : result;
+    }
+    return result == WEIR_OK ? move_loot(g) : result;
+}
+
 static weir_result back(growth *g)
 {
     if (g->bare_bytes == 0) {
@@ -430,17 +481,7 @@ static weir_result back(growth *g)
     WR_TRY(wr_class_promise(g->bank, g->class, g->bare_bytes, &g->full));
     g->promised_bytes = g->bare_bytes;
     bool may_move = wr_barrier_enter(&g->bank->barrier);
-    if (may_move) {
-        wr_harvest want = {.at_most_bytes = g->bare_bytes, .granules_only = true};
-        wr_harvest_take_all(g->bank, g->manager, &want, g->bank->roster_count > 1,
-                            &g->loot);
-    }
-    weir_result result = g->tight && g->loot.bytes < g->bare_bytes
-                             ? WEIR_BUSY /* it would take new memory */
-                             : promise_and_commit(g);
-    if (result == WEIR_OK) {
-        result = move_loot(g);
-    }
+    weir_result result = fill(g, may_move);
     if (may_move) {
         wr_barrier_leave(&g->bank->barrier);
     }
@@ -504,10 +545,9 @@ static void settle_piece(growth *g, const piece *p)
 
 static void settle_books(growth *g)
 {
-    uint64_t granule = g->bank->granule_bytes, moved = 0, made = 0;
+    uint64_t granule = g->bank->granule_bytes, moved = 0, made = made_bytes(g);
     for (uint32_t i = 0; i < g->piece_count; i++) {
         moved += g->pieces[i].moved_bytes;
-        made += g->pieces[i].new_bytes;
     }
     for (wr_slice_id id = g->moved; id != 0;) {
         wr_slice *slice = wr_slice_get(id);
@@ -518,6 +558,7 @@ static void settle_books(growth *g)
     WR_ADD(g->class->pages, moved / granule);
     WR_ADD(g->class->reserved, moved);
     g->class->promised -= g->promised_bytes;
+    g->bank->promised -= g->new_bytes;
     if (g->tight) {
         g->pool->tight_spent += moved / granule;
     }

@@ -589,6 +589,7 @@ void wr_waits_settle(wr_manager *manager, bool fence)
         pass_all(manager);
         return;
     }
+    manager->has_queued = true;
     while (manager->passed + 1 < manager->epoch) {
         wr_slice_id wait = manager->epoch_wait[(manager->passed + 1) % WR_EPOCH_SLOTS];
         if (wait == 0 || !has_passed(manager, wait, 0)) {

@@ -38,6 +38,84 @@ static void streams__lend_to_each_other_without_the_driver(void **state)
     on_both(check_lending);
 }
 
+#define HELD 40
+
+/* A stream at work: it holds all it has, but for a hole in the middle. */
+static void make_with_hole(weir_stream *stream, weir_buffer held[HELD])
+{
+    for (int i = 0; i < HELD; i++) {
+        held[i] = make(stream, 4 * MIB, NULL);
+    }
+    drop(held[HELD / 2]);
+    held[HELD / 2] = (weir_buffer){0};
+}
+
+static void drop_all(weir_buffer held[HELD], int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (held[i].index != 0) {
+            drop(held[i]);
+        }
+        held[i] = (weir_buffer){0};
+    }
+}
+
+static void streams__at_work_keep_their_holes_and_lend_what_they_let_go(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_stream *other = open_stream(r.device, "other");
+    weir_buffer held[HELD];
+    make_with_hole(r.stream, held);
+    weir_usage first = usage_of(r.device);
+    weir_buffer one = make(other, 4 * MIB, NULL);
+    weir_usage kept = usage_of(r.device);
+    assert_int_equal(kept.lends, first.lends);
+    assert_int_equal(kept.moves, first.moves);
+    assert_int_equal(kept.reserved_bytes, first.reserved_bytes + 4 * MIB);
+    drop_all(held, HELD / 2);
+    weir_buffer two = make(other, 4 * MIB, NULL);
+    weir_usage lent = usage_of(r.device);
+    assert_int_equal(lent.lends, kept.lends + 1);
+    assert_int_equal(lent.reserved_bytes, kept.reserved_bytes);
+    assert_consistent(&r);
+    drop(one);
+    drop(two);
+    drop_all(held, HELD);
+    assert_ok(weir_stream_close(other));
+    rig_close(&r);
+}
+
+/* The other stream asks for 6 MiB when there are 2 MiB left, and 4 MiB in the hole. */
+static void check_hole_is_last_resort(uint64_t capacity_bytes, uint64_t limit_bytes)
+{
+    weir_sim_desc sim = weir_sim_defaults();
+    sim.capacity_bytes = capacity_bytes;
+    sim.context_bytes = 0;
+    rig r = rig_open(&sim, NULL);
+    weir_stream *other = open_stream(r.device, "other");
+    weir_buffer held[HELD];
+    make_with_hole(r.stream, held);
+    assert_ok(weir_device_limit(r.device, limit_bytes));
+    weir_buffer buffer = make(other, 6 * MIB, NULL);
+    weir_usage usage = usage_of(r.device);
+    assert_true(usage.moves > 0);
+    assert_int_equal(usage.retries, 0);
+    assert_int_equal(usage.reserved_bytes, (HELD * 4 + 2) * MIB);
+    assert_consistent(&r);
+    drop(buffer);
+    drop_all(held, HELD);
+    assert_ok(weir_stream_close(other));
+    rig_close(&r);
+}
+
+static void streams__at_work_give_their_holes_before_a_request_fails(void **state)
+{
+    (void)state;
+    check_hole_is_last_resort((HELD * 4 + 2) * MIB, 0);
+    check_hole_is_last_resort(GIB, (HELD * 4 + 2) * MIB);
+}
+
 static void check_close_gives_on(rig *r)
 {
     weir_stream *ends = open_stream(r->device, "ends");
@@ -154,6 +232,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams__lend_to_each_other_without_the_driver),
+        cmocka_unit_test(streams__at_work_keep_their_holes_and_lend_what_they_let_go),
+        cmocka_unit_test(streams__at_work_give_their_holes_before_a_request_fails),
         cmocka_unit_test(streams__a_closed_streams_memory_serves_the_next),
         cmocka_unit_test(streams__a_close_that_cannot_record_a_fence_hands_nothing_out),
         cmocka_unit_test(streams__cleanup_waits_for_the_work_of_closed_ones),
