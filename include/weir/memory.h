@@ -76,6 +76,9 @@ WEIR_API weir_result weir_buffer_read(weir_buffer buffer, uint64_t offset_bytes,
  * tells 254 tags apart; buffers with any further one count as "other". */
 WEIR_API weir_result weir_tag_push(const char *tag);
 WEIR_API weir_result weir_tag_pop(void);
+/* The tag of this thread's innermost scope, "" outside of any. Valid until the thread's
+ * next push or pop. For whoever allocates later on its behalf. */
+WEIR_API const char *weir_tag_current(void);
 
 /* ---- usage: cheap, consistent, any thread ---- */
 

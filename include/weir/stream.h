@@ -42,15 +42,19 @@ WEIR_API const char *weir_stream_name(const weir_stream *stream);
 /* Runs a kernel in stream order; see kernel.h. UNSUPPORTED if the driver cannot. */
 WEIR_API weir_result weir_stream_launch(weir_stream *stream, const weir_launch *launch);
 
-/* What whoever queues work above Weir wants to hear of. Both are called with no lock
- * held, on the thread that makes the cleanup or close, and may use every Weir function
- * but cleanup and close on that stream. */
+/* What whoever queues work above Weir wants to hear of. All are called with no lock held,
+ * on the thread that makes the call that is about to do something, and may use every Weir
+ * function but cleanup, sync, windows and close on that stream. */
 typedef struct weir_stream_hook {
     size_t size;
     void *context;
     /* Submit what is queued, empty caches: their buffers are about to be looked for. */
     void (*before_cleanup)(void *context, weir_stream *stream);
     void (*before_close)(void *context, weir_stream *stream);
+    /* Submit what is queued: somebody is about to wait for the stream, or a persistent or
+     * capture window begins or ends there. A failure is what that call returns. NULL:
+     * nothing is ever queued. */
+    weir_result (*drain)(void *context, weir_stream *stream);
 } weir_stream_hook;
 
 /* Adds a hook (copied); they run in order of registration. */

@@ -4,6 +4,7 @@
 #include "base/fork.h"
 
 #include <stddef.h>
+#include <string.h>
 
 void wr_callbacks_init(wr_callbacks *callbacks)
 {
@@ -17,16 +18,15 @@ void wr_callbacks_finish(wr_callbacks *callbacks)
     pthread_mutex_destroy(&callbacks->mutex);
 }
 
-bool wr_callbacks_add(wr_callbacks *callbacks, wr_function first, wr_function second,
-                      void *context)
+bool wr_callbacks_add(wr_callbacks *callbacks,
+                      const wr_function functions[WR_CALLBACK_FUNCTIONS], void *context)
 {
     pthread_mutex_lock(&callbacks->mutex);
     bool room = callbacks->count < WR_CALLBACK_MAX;
     if (room) {
-        callbacks->list[callbacks->count++] =
-            (wr_callback){.functions = {first, second},
-                          .context = context,
-                          .number = ++callbacks->last_number};
+        wr_callback *added = &callbacks->list[callbacks->count++];
+        *added = (wr_callback){.context = context, .number = ++callbacks->last_number};
+        memcpy(added->functions, functions, sizeof added->functions);
     }
     pthread_mutex_unlock(&callbacks->mutex);
     return room;

@@ -10,12 +10,13 @@
 #include <stdint.h>
 
 #define WR_CALLBACK_MAX 8u
+#define WR_CALLBACK_FUNCTIONS 3u
 
 /* Any function: converted back to its own type before it is called. */
 typedef void (*wr_function)(void);
 
 typedef struct wr_callback {
-    wr_function functions[2];
+    wr_function functions[WR_CALLBACK_FUNCTIONS];
     void *context;
     uint64_t number; /* rises in order of registration; 0: none */
     bool running;    /* on thread `runner` */
@@ -33,9 +34,10 @@ typedef struct wr_callbacks {
 void wr_callbacks_init(wr_callbacks *callbacks);
 void wr_callbacks_finish(wr_callbacks *callbacks);
 
-/* False: there are WR_CALLBACK_MAX already. */
-bool wr_callbacks_add(wr_callbacks *callbacks, wr_function first, wr_function second,
-                      void *context);
+/* Adds one with these functions, which may be NULL. False: there are WR_CALLBACK_MAX
+ * already. */
+bool wr_callbacks_add(wr_callbacks *callbacks,
+                      const wr_function functions[WR_CALLBACK_FUNCTIONS], void *context);
 
 /* Removes the first one with this context and, unless NULL, this first function, when it
  * runs on no other thread; a callback may remove itself. False: there is none. */

@@ -198,11 +198,8 @@ static uint32_t count_open_streams(weir_device *device)
     return count;
 }
 
-void weir_device_abandon(weir_device *device)
+static void finish(weir_device *device)
 {
-    if (device == NULL || wr_fork_is_child()) {
-        return;
-    }
     wr_reclaimer_finish(device);
     wr_reclaim_finish(device);
     wr_capture_finish(&device->bank);
@@ -214,6 +211,17 @@ void weir_device_abandon(weir_device *device)
     wr_pointer_finish(device);
     wr_host_free(device);
     wr_fork_leave();
+}
+
+void weir_device_abandon(weir_device *device)
+{
+    if (device == NULL || wr_fork_is_child()) {
+        return;
+    }
+    wr_hooks_before_close(device);
+    if (!wr_fork_is_child()) { /* a hook may have forked */
+        finish(device);
+    }
 }
 
 weir_result weir_device_close(weir_device *device)
@@ -254,7 +262,7 @@ weir_result weir_device_close(weir_device *device)
             "call weir_device_abandon",
             streams);
     }
-    weir_device_abandon(device);
+    finish(device);
     return WEIR_OK;
 }
 

@@ -65,6 +65,9 @@ void wr_stream_reap(weir_device *device);
 void wr_hooks_before_cleanup(weir_device *device);
 void wr_hooks_before_close(weir_device *device);
 void wr_hooks_stream_closes(weir_stream *stream);
+/* Has what is queued above Weir submitted: before waits, and where windows begin and end.
+ */
+weir_result wr_hooks_drain(weir_stream *stream);
 
 /* reclaimer.c */
 void wr_reclaimer_init(weir_device *device, bool enabled);

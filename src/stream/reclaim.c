@@ -16,7 +16,8 @@ weir_result weir_device_reclaim_add(weir_device *device, weir_reclaim_fn callbac
         return wr_error(WEIR_INVALID,
                         "weir_device_reclaim_add: the device or the callback is NULL");
     }
-    return wr_callbacks_add(&device->reclaims, (wr_function)callback, NULL, context)
+    const wr_function functions[WR_CALLBACK_FUNCTIONS] = {(wr_function)callback};
+    return wr_callbacks_add(&device->reclaims, functions, context)
                ? WEIR_OK
                : wr_error(WEIR_LIMIT,
                           "a device has at most %u reclaim callbacks; remove one first",

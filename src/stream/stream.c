@@ -227,6 +227,7 @@ weir_result weir_stream_sync(weir_stream *stream)
     if (stream->manager.capturing) {
         return wr_capture_refuse_on(&stream->manager, "weir_stream_sync");
     }
+    WR_TRY(wr_hooks_drain(stream));
     return wr_probe_heed(bank,
                          bank->table->stream_sync(bank->driver, stream->manager.stream));
 }

@@ -56,6 +56,12 @@ weir_result weir_tag_pop(void)
     return WEIR_OK;
 }
 
+const char *weir_tag_current(void)
+{
+    unsigned depth = wr_thread_tags.depth;
+    return depth == 0 || wr_fork_is_child() ? "" : scopes[depth - 1].name;
+}
+
 /* Where the bytes of the text and its end lie in aligned words. */
 static void remember_words(wr_call_memory *call, const char *text)
 {

@@ -16,24 +16,28 @@ static weir_result check_stream(const weir_stream *stream, const char *function)
 weir_result weir_window_begin(weir_stream *stream)
 {
     WR_TRY(check_stream(stream, "weir_window_begin"));
+    WR_TRY(wr_hooks_drain(stream));
     return wr_window_begin(&stream->manager);
 }
 
 weir_result weir_window_end(weir_stream *stream)
 {
     WR_TRY(check_stream(stream, "weir_window_end"));
+    WR_TRY(wr_hooks_drain(stream));
     return wr_window_end(&stream->manager);
 }
 
 weir_result weir_capture_prime(weir_stream *stream)
 {
     WR_TRY(check_stream(stream, "weir_capture_prime"));
+    WR_TRY(wr_hooks_drain(stream));
     return wr_capture_prime(&stream->manager);
 }
 
 weir_result weir_capture_begin(weir_stream *stream)
 {
     WR_TRY(check_stream(stream, "weir_capture_begin"));
+    WR_TRY(wr_hooks_drain(stream));
     return wr_capture_begin(&stream->manager);
 }
 
@@ -43,6 +47,14 @@ weir_result weir_capture_end(weir_stream *stream, const char *name, weir_graph *
     if (graph == NULL) {
         return wr_error(WEIR_INVALID,
                         "weir_capture_end: the place for the graph is NULL");
+    }
+    weir_result result = wr_hooks_drain(stream);
+    if (result != WEIR_OK) {
+        char text[WR_ERROR_BYTES];
+        wr_error_save(text);
+        wr_capture_abort(&stream->manager); /* the recording lacks what was queued */
+        wr_error_restore(text);
+        return result;
     }
     return wr_capture_end(&stream->manager, name, graph);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stream hooks: they run before cleanup and close, with no lock held. */
+/* Stream hooks: they run before waits, windows, cleanup and close, with no lock held. */
 #include "support.h"
 
 #include <stdbool.h>
@@ -144,6 +144,77 @@ static void hooks__may_remove_themselves(void **state)
     rig_close(&r);
 }
 
+/* Queues work like whoever collects it above Weir. */
+typedef struct collector {
+    int drains;
+    weir_result answer;
+} collector;
+
+static weir_result drain_it(void *context, weir_stream *stream)
+{
+    collector *me = context;
+    me->drains++;
+    drop(make(stream, 1000, "scratch"));
+    return me->answer;
+}
+
+static void hooks__drain_before_waits_and_at_windows(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_graph *graph = NULL;
+    collector me = {0};
+    weir_stream_hook hook = {.context = &me, .drain = drain_it};
+    assert_ok(weir_stream_hook_add(r.stream, &hook));
+    assert_ok(weir_stream_sync(r.stream));
+    assert_ok(weir_device_sync(r.device));
+    assert_int_equal(me.drains, 2);
+    assert_ok(weir_window_begin(r.stream));
+    assert_ok(weir_window_end(r.stream));
+    assert_int_equal(me.drains, 4);
+    assert_ok(weir_capture_begin(r.stream));
+    assert_ok(weir_capture_end(r.stream, NULL, &graph));
+    assert_int_equal(me.drains, 6);
+    assert_ok(weir_graph_destroy(graph));
+    cleanup(r.device, NULL);
+    assert_int_equal(me.drains, 6);
+    assert_ok(weir_stream_hook_remove(r.stream, &me));
+    rig_close(&r);
+}
+
+static void hooks__that_cannot_drain_fail_the_call(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_graph *graph = NULL;
+    collector me = {.answer = WEIR_OUT_OF_MEMORY};
+    weir_stream_hook hook = {.context = &me, .drain = drain_it};
+    assert_ok(weir_stream_hook_add(r.stream, &hook));
+    assert_result(weir_stream_sync(r.stream), WEIR_OUT_OF_MEMORY);
+    assert_result(weir_window_begin(r.stream), WEIR_OUT_OF_MEMORY);
+    me.answer = WEIR_OK;
+    assert_result(weir_window_end(r.stream), WEIR_INVALID); /* none has begun */
+    assert_ok(weir_capture_begin(r.stream));
+    me.answer = WEIR_OUT_OF_MEMORY;
+    assert_result(weir_capture_end(r.stream, NULL, &graph), WEIR_OUT_OF_MEMORY);
+    assert_null(graph);
+    assert_ok(weir_stream_hook_remove(r.stream, &me));
+    assert_ok(weir_stream_sync(r.stream)); /* the capture is over */
+    rig_close(&r);
+}
+
+static void hooks__hear_of_a_device_that_is_abandoned(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    listener me = {.r = &r, .cached = make(r.stream, MIB, "cached")};
+    weir_stream_hook hook = {.context = &me, .before_close = before_close};
+    assert_ok(weir_stream_hook_add(r.stream, &hook));
+    make(r.stream, MIB, "leaked");
+    weir_device_abandon(r.device);
+    assert_int_equal(me.closes, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +222,9 @@ int main(void)
         cmocka_unit_test(hooks__let_a_stream_close),
         cmocka_unit_test(hooks__run_in_order_of_registration),
         cmocka_unit_test(hooks__may_remove_themselves),
+        cmocka_unit_test(hooks__drain_before_waits_and_at_windows),
+        cmocka_unit_test(hooks__that_cannot_drain_fail_the_call),
+        cmocka_unit_test(hooks__hear_of_a_device_that_is_abandoned),
     };
     return cmocka_run_group_tests_name("core, hooks", tests, NULL, NULL);
 }
