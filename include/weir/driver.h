@@ -41,6 +41,8 @@ typedef struct weir_driver_properties {
     bool host_visible;        /* an address is also a host pointer */
     bool own_addresses;       /* another device may have the same addresses, as they are
                                  numbers of the driver's; else they are the process's */
+    bool argument_buffers;    /* launches need their arguments in device memory too */
+    uint32_t max_bindings;    /* the most of a launch, arguments not counted; 0: any */
 } weir_driver_properties;
 
 /* What the operating system or the driver says now. Unknown numbers are UINT64_MAX. */
@@ -52,12 +54,31 @@ typedef struct weir_memory_info {
 
 #define WEIR_UNKNOWN_BYTES UINT64_MAX
 
-/* One launch of a kernel: `count` elements, arguments by value. */
+typedef enum weir_access {
+    WEIR_ACCESS_READ = 1,
+    WEIR_ACCESS_WRITE = 2,
+    WEIR_ACCESS_READ_WRITE = 3, /* in place: bound once */
+} weir_access;
+
+/* A range of device memory that a kernel works on: all bytes of one buffer. */
+typedef struct weir_binding {
+    uint64_t address;
+    uint64_t bytes;
+    weir_access access;
+} weir_binding;
+
+/* One launch of a kernel. Everything is copied before launch() returns, the kernel too.
+ */
 typedef struct weir_launch {
     const struct weir_kernel *kernel; /* see kernel.h */
-    const void *arguments;            /* copied before launch() returns */
+    const weir_binding *bindings;     /* in the kernel's order; no two overlap */
+    size_t binding_count;
+    const void *arguments; /* shapes, strides, scalars: what the kernel says */
     size_t argument_bytes;
+    uint64_t argument_address; /* the same bytes on the device, where the driver's
+                                  properties ask for that; else 0 */
     uint64_t element_count;
+    uint64_t element_work; /* how many times the work of a simple element each is; 0: 1 */
     const struct weir_buffer *buffers; /* what it touches, for checked mode; or NULL */
     size_t buffer_count;
 } weir_launch;

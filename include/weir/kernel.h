@@ -1,23 +1,217 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel in the forms that drivers understand. A driver uses the form it knows and
- * answers UNSUPPORTED if that one is missing. */
+/* Kernels: what a launch runs, in the forms that drivers understand.
+ *
+ * A kernel is structure only. What changes from launch to launch (addresses, shapes,
+ * strides, scalars) comes with the launch, so a driver compiles each kernel once and
+ * finds it again by `id`. Most kernels are expressions: plain data from which a driver
+ * makes its own form. The others are known by `kind`. A driver uses the form it knows,
+ * and answers UNSUPPORTED if that one is missing. */
 #ifndef WEIR_KERNEL_H
 #define WEIR_KERNEL_H
 
-#include <weir/base.h>
+#include <weir/driver.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct weir_kernel {
-    const char *name;
-    /* Host form: work on elements [begin, end). Called from several threads with disjoint
-     * ranges; begins are multiples of 4,096. */
-    void (*host)(const void *arguments, uint64_t begin, uint64_t end);
-    const char *cuda; /* CUDA C source of an extern "C" kernel with this name, or NULL */
-    const char *wgsl; /* WGSL source, or NULL */
-} weir_kernel;
+/* ---- element types: name, number, text, bytes ---- */
+
+#define WEIR_DTYPE_LIST(X)                                                               \
+    X(F32, 0, "f32", 4)                                                                  \
+    X(F16, 1, "f16", 2)                                                                  \
+    X(BF16, 2, "bf16", 2)                                                                \
+    X(I32, 3, "i32", 4)                                                                  \
+    X(BOOL, 4, "bool", 1)
+
+typedef enum weir_dtype {
+#define WEIR_DTYPE_ENUM(name, number, text, bytes) WEIR_DTYPE_##name = number,
+    WEIR_DTYPE_LIST(WEIR_DTYPE_ENUM)
+#undef WEIR_DTYPE_ENUM
+} weir_dtype;
+
+/* ---- operations on elements ----
+ *
+ * Name, number, function, domain. Numbers stay; they are part of what is recorded. Which
+ * dtypes an operation takes is its domain:
+ *   ANY    f32, f16, bf16, i32      the result has the operands' dtype
+ *   FLOAT  f32, f16, bf16           the same
+ *   LOGIC  bool                     the same
+ *   ORDER  f32, f16, bf16, i32      the result is bool
+ *   EQUAL  all                      the result is bool
+ * f16 and bf16 are computed in f32 and rounded when stored or cast. i32 wraps around; its
+ * division by 0 gives 0. min, max and relu of a NaN are NaN. */
+#define WEIR_UNARY_LIST(X)                                                               \
+    X(NEG, 16, neg, ANY)                                                                 \
+    X(ABS, 17, abs, ANY)                                                                 \
+    X(EXP, 18, exp, FLOAT)                                                               \
+    X(LOG, 19, log, FLOAT)                                                               \
+    X(SQRT, 20, sqrt, FLOAT)                                                             \
+    X(RSQRT, 21, rsqrt, FLOAT)                                                           \
+    X(RECIP, 22, recip, FLOAT)                                                           \
+    X(TANH, 23, tanh, FLOAT)                                                             \
+    X(SIGMOID, 24, sigmoid, FLOAT)                                                       \
+    X(RELU, 25, relu, ANY)                                                               \
+    X(GELU, 26, gelu, FLOAT) /* x / 2 * (1 + erf(x / sqrt(2))) */                        \
+    X(SIN, 27, sin, FLOAT)                                                               \
+    X(COS, 28, cos, FLOAT)                                                               \
+    X(NOT, 29, not, LOGIC)
+
+#define WEIR_BINARY_LIST(X)                                                              \
+    X(ADD, 48, add, ANY)                                                                 \
+    X(SUB, 49, sub, ANY)                                                                 \
+    X(MUL, 50, mul, ANY)                                                                 \
+    X(DIV, 51, div, ANY)                                                                 \
+    X(MIN, 52, min, ANY)                                                                 \
+    X(MAX, 53, max, ANY)                                                                 \
+    X(POW, 54, pow, FLOAT)                                                               \
+    X(EQ, 55, eq, EQUAL)                                                                 \
+    X(NE, 56, ne, EQUAL)                                                                 \
+    X(LT, 57, lt, ORDER)                                                                 \
+    X(LE, 58, le, ORDER)                                                                 \
+    X(GT, 59, gt, ORDER)                                                                 \
+    X(GE, 60, ge, ORDER)                                                                 \
+    X(AND, 61, and, LOGIC)                                                               \
+    X(OR, 62, or, LOGIC)
+
+typedef enum weir_op {
+    WEIR_OP_NONE = 0,
+    WEIR_OP_LOAD = 1,    /* an element of view operand[0] */
+    WEIR_OP_SCALAR = 2,  /* the scalar in slot operand[0] */
+    WEIR_OP_CAST = 3,    /* operand[0], in the step's dtype */
+    WEIR_OP_SELECT = 4,  /* operand[0], a bool, ? operand[1] : operand[2] */
+    WEIR_OP_UNIFORM = 5, /* random, by the element's index; scalars from slot operand[0]
+                            on: seed low, seed high (i32), low, high (f32) */
+    WEIR_OP_NORMAL = 6,  /* the same; the last two are mean and deviation */
+#define WEIR_OP_ENUM(name, number, function, domain) WEIR_OP_##name = number,
+    WEIR_UNARY_LIST(WEIR_OP_ENUM) WEIR_BINARY_LIST(WEIR_OP_ENUM)
+#undef WEIR_OP_ENUM
+} weir_op;
+
+/* What a reduction makes of the elements that go into one. i32 sums wrap around. A NaN
+ * among the elements is the maximum and the minimum. */
+#define WEIR_REDUCE_LIST(X)                                                              \
+    X(SUM, 1, sum)                                                                       \
+    X(MAX, 2, max)                                                                       \
+    X(MIN, 3, min)
+
+typedef enum weir_reduce {
+    WEIR_REDUCE_NONE = 0,
+#define WEIR_REDUCE_ENUM(name, number, function) WEIR_REDUCE_##name = number,
+    WEIR_REDUCE_LIST(WEIR_REDUCE_ENUM)
+#undef WEIR_REDUCE_ENUM
+} weir_reduce;
+
+/* ---- expressions ----
+ *
+ * A program over one element at a time, run for every index of an iteration space. Steps
+ * are in order: operands are numbers of earlier steps. With a reduction the space is
+ * that of the output and, behind it, that of what goes into each output element; the
+ * value of outputs[0].step is reduced, and there is no other output.
+ *
+ *     y = relu(a * x + b), b a row:    0 load v0    1 load v1    2 mul 0 1
+ *                                      3 load v2    4 add 2 3    5 relu 4
+ *     views: v0 of binding 0, linear; v1 of 1, linear; v2 of 2, strided [0, 1]
+ *     outputs: step 5 to binding 3
+ *
+ * All unused bytes are zero, so that equal structures are equal bytes. */
+#define WEIR_EXPRESSION_STEPS 48
+#define WEIR_EXPRESSION_VIEWS 16
+#define WEIR_EXPRESSION_OUTPUTS 8
+#define WEIR_EXPRESSION_SCALARS 24
+#define WEIR_EXPRESSION_RANK 8
+
+typedef struct weir_step {
+    uint8_t op;         /* weir_op */
+    uint8_t dtype;      /* weir_dtype of the value */
+    uint8_t operand[3]; /* steps, or what the operation says */
+} weir_step;
+
+typedef enum weir_view_layout {
+    WEIR_VIEW_LINEAR = 0,  /* element offset + i of the binding, i the linear index */
+    WEIR_VIEW_SCALAR = 1,  /* element offset, always */
+    WEIR_VIEW_STRIDED = 2, /* element offset + sum of coordinate * stride */
+} weir_view_layout;
+
+typedef struct weir_view {
+    uint8_t binding;
+    uint8_t dtype;  /* weir_dtype of the elements in memory */
+    uint8_t layout; /* weir_view_layout */
+} weir_view;
+
+/* Always linear: element i of the binding, from 0 on. */
+typedef struct weir_output {
+    uint8_t step;
+    uint8_t binding; /* that of a linear view too where the operand is used in place */
+    uint8_t dtype;
+} weir_output;
+
+typedef struct weir_expression {
+    uint8_t rank;         /* of the whole iteration space, the last dimension innermost */
+    uint8_t reduced_rank; /* the last so many dimensions are reduced */
+    uint8_t reduce;       /* weir_reduce */
+    uint8_t step_count;
+    uint8_t view_count;
+    uint8_t output_count;
+    uint8_t scalar_count;
+    uint8_t binding_count;
+    weir_step steps[WEIR_EXPRESSION_STEPS];
+    weir_view views[WEIR_EXPRESSION_VIEWS];
+    weir_output outputs[WEIR_EXPRESSION_OUTPUTS];
+} weir_expression;
+
+/* The arguments of an expression's launch are 64-bit words:
+ *
+ *     word 0                   elements of each output (weir_launch.element_count)
+ *     word 1                   elements that go into one; 1 without a reduction
+ *     then `rank` words        the extents
+ *     then, for each view      1 + rank words: offset and strides, in elements, signed
+ *     then `scalar_count`      each in the low 32 bits: f32, or i32 (bool: 0 or 1)
+ *
+ * Scalars of f16 and bf16 values are f32. */
+static inline uint32_t weir_expression_view_word(const weir_expression *expression,
+                                                 uint32_t view)
+{
+    return 2u + expression->rank + view * (1u + expression->rank);
+}
+
+static inline uint32_t weir_expression_scalar_word(const weir_expression *expression,
+                                                   uint32_t slot)
+{
+    return weir_expression_view_word(expression, expression->view_count) + slot;
+}
+
+static inline uint32_t weir_expression_words(const weir_expression *expression)
+{
+    return weir_expression_scalar_word(expression, expression->scalar_count);
+}
+
+/* ---- kernels ---- */
+
+typedef enum weir_kernel_kind {
+    WEIR_KERNEL_CUSTOM = 0,     /* only the driver's own form says what it does */
+    WEIR_KERNEL_EXPRESSION = 1, /* `expression` */
+} weir_kernel_kind;
+
+typedef enum weir_language {
+    WEIR_LANGUAGE_CUDA = 1, /* CUDA C, one extern "C" __global__ function, `name` */
+    WEIR_LANGUAGE_WGSL = 2, /* WGSL, one compute entry point, `name` */
+} weir_language;
+
+typedef struct weir_kernel weir_kernel;
+struct weir_kernel {
+    weir_kernel_kind kind;
+    const char *name; /* an identifier; for compilers and error texts */
+    uint64_t id;      /* equal for equal kernels, never reused in the process; 0: none, a
+                         driver keeps nothing for it */
+    const weir_expression *expression; /* EXPRESSION only */
+    /* Host form: works on elements [begin, end). Called from several threads with
+     * disjoint ranges; begins are multiples of 4,096, or of 4,096 / element_work. */
+    void (*host)(const weir_launch *launch, uint64_t begin, uint64_t end);
+    /* Writes the source text in a language; UNSUPPORTED if there is none. NULL: none. */
+    weir_result (*source)(const weir_kernel *kernel, weir_language language,
+                          weir_write_fn write, void *context);
+};
 
 #ifdef __cplusplus
 }

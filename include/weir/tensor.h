@@ -1,10 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors: a first client of the memory core. f32 for now, contiguous, at most 8
- * dimensions. A tensor is a counted reference: clones share one buffer, drop gives one
- * reference back. */
+/* Tensors: elements of one dtype in a shape of at most 8 dimensions, in a device's
+ * memory.
+ *
+ *     weir_tensor_uniform(stream, WEIR_SHAPE(1024, 512), -1, 1, seed, &x);
+ *     weir_tensor_mul_scalar(x, 2, &t);
+ *     weir_tensor_relu(t, &y);
+ *     weir_tensor_drop(t);
+ *     weir_tensor_into_data(y, floats, 1024 * 512);
+ *
+ * Tensors that come from outside (data, random numbers, one value) exist when the call
+ * returns. Operations are only recorded: they wait in their stream's queue and run, fused
+ * into few kernels, when somebody needs them: at weir_stream_sync, weir_tensor_into_data,
+ * weir_tensor_buffer, a memory cleanup, and when the queue is full. What was dropped
+ * before it ran is not computed unless something else needs it. Failures of the device
+ * come from the call that ran the queue; those for want of memory leave it as it was, to
+ * be tried again.
+ *
+ * A tensor is a counted reference. Several can be views of the same elements; nothing
+ * changes an element that another tensor can see. An operation's result belongs to its
+ * first operand's stream. Any thread may call any function; two threads may use one
+ * tensor. Reclaim callbacks may drop tensors but not compute. */
 #ifndef WEIR_TENSOR_H
 #define WEIR_TENSOR_H
 
+#include <weir/kernel.h>
 #include <weir/memory.h>
 
 #ifdef __cplusplus
@@ -12,10 +31,6 @@ extern "C" {
 #endif
 
 #define WEIR_TENSOR_MAX_RANK 8
-
-typedef enum weir_dtype {
-    WEIR_DTYPE_F32 = 0,
-} weir_dtype;
 
 typedef struct weir_shape {
     uint32_t rank; /* 0: a scalar, one element */
@@ -31,10 +46,14 @@ typedef struct weir_tensor weir_tensor;
 
 /* Every function that makes a tensor: the result is the caller's to drop; on failure the
  * output is untouched. Errors: INVALID (shape with a zero, rank over 8, sizes that
- * overflow), those of weir_buffer_create and of the driver. Any thread. */
+ * overflow), those of weir_buffer_create and of the driver; operations on tensors of a
+ * closed device are STALE. */
 
-/* Uniform in [low, high), or normal. Philox4x32-10 (Salmon et al., SC 2011) by element
- * index: the same numbers for the same seed on every driver and any number of threads. */
+/* ---- from outside ---- */
+
+/* f32; uniform in [low, high), or normal. Philox4x32-10 (Salmon et al., SC 2011) by
+ * element index: the same numbers for the same seed on every driver and any number of
+ * threads. */
 WEIR_API weir_result weir_tensor_uniform(weir_stream *stream, weir_shape shape, float low,
                                          float high, uint64_t seed, weir_tensor **tensor);
 WEIR_API weir_result weir_tensor_normal(weir_stream *stream, weir_shape shape, float mean,
@@ -47,27 +66,135 @@ WEIR_API weir_result weir_tensor_full(weir_stream *stream, weir_shape shape, flo
 /* `data` has as many floats as the shape has elements. */
 WEIR_API weir_result weir_tensor_from_floats(weir_stream *stream, weir_shape shape,
                                              const float *data, weir_tensor **tensor);
+/* The same of any dtype, as its elements lie in memory (bool: bytes of 0 or 1). */
+WEIR_API weir_result weir_tensor_from_data(weir_stream *stream, weir_shape shape,
+                                           weir_dtype dtype, const void *data,
+                                           weir_tensor **tensor);
 
-/* Elementwise, on the left operand's stream; shapes must be equal. */
-WEIR_API weir_result weir_tensor_add_scalar(weir_tensor *left, float right,
-                                            weir_tensor **tensor);
-WEIR_API weir_result weir_tensor_add(weir_tensor *left, weir_tensor *right,
-                                     weir_tensor **tensor);
+/* ---- operations on elements ----
+ *
+ * Operands have one dtype (cast first), which must be in the operation's domain (see
+ * kernel.h). Their shapes are broadcast: aligned at the last dimension, each extent equal
+ * or 1. A scalar is rounded to the tensor's dtype. */
+WEIR_API weir_result weir_tensor_unary(weir_op op, weir_tensor *operand,
+                                       weir_tensor **tensor);
+WEIR_API weir_result weir_tensor_binary(weir_op op, weir_tensor *left, weir_tensor *right,
+                                        weir_tensor **tensor);
+WEIR_API weir_result weir_tensor_binary_scalar(weir_op op, weir_tensor *left,
+                                               double right, weir_tensor **tensor);
+/* Where `condition`, a bool tensor, is true `one`, elsewhere `other`. */
+WEIR_API weir_result weir_tensor_where(weir_tensor *condition, weir_tensor *one,
+                                       weir_tensor *other, weir_tensor **tensor);
+/* float to i32 cuts off, keeps to i32's range, and makes 0 of NaN; bool is what is not
+ * 0. */
+WEIR_API weir_result weir_tensor_cast(weir_tensor *operand, weir_dtype dtype,
+                                      weir_tensor **tensor);
 
-/* One more reference on the same data; drop each. NULL gives NULL. */
+/* By name: weir_tensor_exp(x, &y), weir_tensor_add(a, b, &y),
+ * weir_tensor_add_scalar(a, 2, &y) and so on, for every operation of kernel.h's lists. */
+#define WEIR_TENSOR_UNARY(name, number, function, domain)                                \
+    static inline weir_result weir_tensor_##function(weir_tensor *operand,               \
+                                                     weir_tensor **tensor)               \
+    {                                                                                    \
+        return weir_tensor_unary(WEIR_OP_##name, operand, tensor);                       \
+    }
+#define WEIR_TENSOR_BINARY(name, number, function, domain)                               \
+    static inline weir_result weir_tensor_##function(                                    \
+        weir_tensor *left, weir_tensor *right, weir_tensor **tensor)                     \
+    {                                                                                    \
+        return weir_tensor_binary(WEIR_OP_##name, left, right, tensor);                  \
+    }                                                                                    \
+    static inline weir_result weir_tensor_##function##_scalar(                           \
+        weir_tensor *left, double right, weir_tensor **tensor)                           \
+    {                                                                                    \
+        return weir_tensor_binary_scalar(WEIR_OP_##name, left, right, tensor);           \
+    }
+WEIR_UNARY_LIST(WEIR_TENSOR_UNARY)
+WEIR_BINARY_LIST(WEIR_TENSOR_BINARY)
+#undef WEIR_TENSOR_UNARY
+#undef WEIR_TENSOR_BINARY
+
+/* ---- reductions ---- */
+
+#define WEIR_ALL_AXES INT32_MAX
+
+/* Over one axis (negative: counted from behind) or WEIR_ALL_AXES. `keep`: the axis stays,
+ * with extent 1. Not of bool tensors. */
+WEIR_API weir_result weir_tensor_reduce(weir_reduce reduce, weir_tensor *operand,
+                                        int32_t axis, bool keep, weir_tensor **tensor);
+
+/* ---- views: the same elements in another shape; nothing is copied ---- */
+
+/* As many elements in row-major order. Copies if the operand's elements do not lie so. */
+WEIR_API weir_result weir_tensor_reshape(weir_tensor *operand, weir_shape shape,
+                                         weir_tensor **tensor);
+/* Swaps two axes (negative: counted from behind). */
+WEIR_API weir_result weir_tensor_transpose(weir_tensor *operand, int32_t one,
+                                           int32_t other, weir_tensor **tensor);
+/* Dimension i of the result is dimension axes[i] of the operand. */
+WEIR_API weir_result weir_tensor_permute(weir_tensor *operand, const uint32_t *axes,
+                                         weir_tensor **tensor);
+/* Elements start, start + step... of an axis, `count` of them; step may be negative. */
+WEIR_API weir_result weir_tensor_slice(weir_tensor *operand, int32_t axis, uint64_t start,
+                                       uint64_t count, int64_t step,
+                                       weir_tensor **tensor);
+/* To a shape that the operand's can be broadcast to. */
+WEIR_API weir_result weir_tensor_expand(weir_tensor *operand, weir_shape shape,
+                                        weir_tensor **tensor);
+
+/* ---- life ---- */
+
+/* One more reference on the same tensor; drop each. NULL gives NULL. */
 WEIR_API weir_tensor *weir_tensor_clone(weir_tensor *tensor);
-/* One reference less. NULL is a no-op. */
+/* One reference less. The memory goes back once nothing that waits in the queue needs it.
+ * NULL is a no-op. */
 WEIR_API void weir_tensor_drop(weir_tensor *tensor);
 
-/* Waits and copies out; `capacity` in floats must be at least the element count. */
+/* ---- to outside ---- */
+
+/* Runs what the tensor needs, waits and copies out, as floats whatever the dtype;
+ * `capacity` in floats must be at least the element count. */
 WEIR_API weir_result weir_tensor_into_data(weir_tensor *tensor, float *data,
                                            uint64_t capacity);
+/* The same in the tensor's own dtype. */
+WEIR_API weir_result weir_tensor_read(weir_tensor *tensor, void *data,
+                                      uint64_t capacity_bytes);
+/* The only element of a tensor that has one. */
+WEIR_API weir_result weir_tensor_item(weir_tensor *tensor, double *value);
 
 WEIR_API weir_shape weir_tensor_shape(const weir_tensor *tensor);
 WEIR_API weir_dtype weir_tensor_dtype(const weir_tensor *tensor);
 WEIR_API uint64_t weir_tensor_element_count(const weir_tensor *tensor);
-/* The buffer below; it stays the tensor's. */
+/* The buffer below, after running what it needs; it stays the tensor's. A view's elements
+ * may lie anywhere in it. WEIR_NO_BUFFER after a failure, which weir_last_error() tells.
+ */
 WEIR_API weir_buffer weir_tensor_buffer(const weir_tensor *tensor);
+/* The stream whose queue it belongs to, NULL if its device has been closed. */
+WEIR_API weir_stream *weir_tensor_stream(const weir_tensor *tensor);
+
+/* ---- what the queue did: name, what it counts ---- */
+
+#define WEIR_TENSOR_COUNTER_LIST(X)                                                      \
+    X(recorded, "operations recorded")                                                   \
+    X(skipped, "of these dropped before anybody needed them")                            \
+    X(launches, "kernels launched")                                                      \
+    X(fused, "operations that shared another one's kernel")                              \
+    X(in_place, "results that took over an operand's buffer")                            \
+    X(buffers, "buffers made for results")                                               \
+    X(argument_writes, "launch arguments written to device memory")
+
+typedef struct weir_tensor_counters {
+    size_t size;
+#define WEIR_TENSOR_COUNTER_FIELD(name, text) uint64_t name;
+    WEIR_TENSOR_COUNTER_LIST(WEIR_TENSOR_COUNTER_FIELD)
+#undef WEIR_TENSOR_COUNTER_FIELD
+    uint64_t queued; /* operations that wait now */
+} weir_tensor_counters;
+
+/* Since the stream's first tensor. `counters->size` is 0 or sizeof(weir_tensor_counters).
+ */
+WEIR_API weir_result weir_stream_tensor_counters(weir_stream *stream,
+                                                 weir_tensor_counters *counters);
 
 #ifdef __cplusplus
 }

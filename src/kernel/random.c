@@ -9,7 +9,8 @@
  * and square root are used, each rounded as IEEE 754 says and none fused, instead of the
  * C library's log and cos, whose last bits differ between libraries: so that the numbers
  * are the same on every driver. */
-#include "kernels.h"
+#include "random.h"
+
 #include "philox.h"
 
 #include <math.h>
@@ -26,31 +27,36 @@ enum {
 };
 
 /* Turns the random words of a block into its numbers; both are [word][lane]. */
-typedef void (*shape_fn)(const wr_random_arguments *take, uint32_t words[4][LANES],
+typedef void (*shape_fn)(const wr_random *random, uint32_t words[4][LANES],
                          float numbers[4][LANES]);
 
-static void store_block(float numbers[4][LANES], float *output, uint64_t count)
+static void order_block(float numbers[4][LANES], float block[BLOCK])
 {
-    float block[BLOCK];
     for (int lane = 0; lane < LANES; lane++) {
         for (int word = 0; word < 4; word++) {
             block[4 * lane + word] = numbers[word][lane];
         }
     }
-    memcpy(output, block, count * sizeof *output);
 }
 
-/* `begin` is a multiple of BLOCK: launches are cut at multiples of 4,096. */
-static void generate(const wr_random_arguments *take, uint64_t begin, uint64_t end,
-                     shape_fn shape)
+/* Blocks are made whole; of the first and the last one only what was asked for is kept.
+ */
+static void generate(const wr_random *random, uint64_t first, float *output,
+                     uint64_t count, shape_fn shape)
 {
-    float *output = (float *)(uintptr_t)take->output;
     uint32_t words[4][LANES];
     float numbers[4][LANES];
-    for (uint64_t i = begin; i < end; i += BLOCK) {
-        wr_philox_fill(words, i / 4, take->seed);
-        shape(take, words, numbers);
-        store_block(numbers, output + i, end - i < BLOCK ? end - i : BLOCK);
+    float block[BLOCK];
+    while (count > 0) {
+        uint64_t skipped = first % BLOCK;
+        uint64_t taken = count < BLOCK - skipped ? count : BLOCK - skipped;
+        wr_philox_fill(words, (first - skipped) / 4, random->seed);
+        shape(random, words, numbers);
+        order_block(numbers, block);
+        memcpy(output, block + skipped, taken * sizeof *output);
+        first += taken;
+        output += taken;
+        count -= taken;
     }
 }
 
@@ -58,12 +64,12 @@ static void generate(const wr_random_arguments *take, uint64_t begin, uint64_t e
 
 /* 24 bits make every multiple of 2^-24 in [0, 1). Rounding can still lift a product to
  * `high` itself, which does not belong to the range. */
-static void shape_uniform(const wr_random_arguments *take, uint32_t words[4][LANES],
+static void shape_uniform(const wr_random *random, uint32_t words[4][LANES],
                           float numbers[4][LANES])
 {
-    float low = take->first;
-    float width = take->second - take->first;
-    float most = nextafterf(take->second, take->first);
+    float low = random->first;
+    float width = random->second - random->first;
+    float most = nextafterf(random->second, random->first);
     for (int word = 0; word < 4; word++) {
         for (int lane = 0; lane < LANES; lane++) {
             float unit = (float)(int32_t)(words[word][lane] >> 8) * 0x1p-24F;
@@ -73,9 +79,10 @@ static void shape_uniform(const wr_random_arguments *take, uint32_t words[4][LAN
     }
 }
 
-static void uniform_on_host(const void *arguments, uint64_t begin, uint64_t end)
+void wr_random_uniform(const wr_random *random, uint64_t first, float *output,
+                       uint64_t count)
 {
-    generate(arguments, begin, end, shape_uniform);
+    generate(random, first, output, count, shape_uniform);
 }
 
 /* ---- normal: Box and Muller (1958), a pair of words to a pair of numbers ---- */
@@ -139,11 +146,11 @@ static void normal_pair(uint32_t first, uint32_t second, float *one, float *othe
     *other = radius * sine;
 }
 
-static void shape_normal(const wr_random_arguments *take, uint32_t words[4][LANES],
+static void shape_normal(const wr_random *random, uint32_t words[4][LANES],
                          float numbers[4][LANES])
 {
-    float mean = take->first;
-    float deviation = take->second;
+    float mean = random->first;
+    float deviation = random->second;
     for (int word = 0; word < 4; word += 2) {
         for (int lane = 0; lane < LANES; lane++) {
             float one;
@@ -155,10 +162,8 @@ static void shape_normal(const wr_random_arguments *take, uint32_t words[4][LANE
     }
 }
 
-static void normal_on_host(const void *arguments, uint64_t begin, uint64_t end)
+void wr_random_normal(const wr_random *random, uint64_t first, float *output,
+                      uint64_t count)
 {
-    generate(arguments, begin, end, shape_normal);
+    generate(random, first, output, count, shape_normal);
 }
-
-const weir_kernel wr_kernel_uniform = {.name = "uniform_f32", .host = uniform_on_host};
-const weir_kernel wr_kernel_normal = {.name = "normal_f32", .host = normal_on_host};

@@ -1,62 +1,159 @@
 /* SPDX-License-Identifier: MIT */
-/* Elementwise arithmetic. The result lives on the left operand's stream. */
-#include "tensor.h"
+/* Operations on elements. The result lives on the first operand's stream. */
+#include "call.h"
 
-#include "kernel/kernels.h"
+#include "kernel/dtype.h"
+#include "kernel/operation.h"
 
-#include <weir/driver.h>
+#include <stdio.h>
+#include <string.h>
 
-weir_result weir_tensor_add_scalar(weir_tensor *left, float right, weir_tensor **tensor)
+/* "weir_tensor_add", as callers know it. */
+#define NAME_BYTES 48
+static const char *name_of(weir_op op, const char *suffix, char text[NAME_BYTES])
 {
-    const char *who = "weir_tensor_add_scalar";
-    if (left == NULL) {
-        return weir_driver_error(WEIR_INVALID, "%s: the operand is NULL", who);
-    }
-    weir_stream *stream = weir_buffer_stream(left->buffer);
-    wr_add_scalar_arguments arguments = {.right = right};
-    weir_result result = wr_tensor_operand(who, left, stream, &arguments.left);
-    if (result != WEIR_OK) {
-        return result;
-    }
-    return wr_tensor_compute(&(wr_compute){.who = who,
-                                           .stream = stream,
-                                           .shape = &left->shape,
-                                           .kernel = &wr_kernel_add_scalar,
-                                           .arguments = &arguments,
-                                           .argument_bytes = sizeof arguments,
-                                           .operands = {left->buffer, WEIR_NO_BUFFER}},
-                             tensor);
+    snprintf(text, NAME_BYTES, "weir_tensor_%s%s", wr_operation_name(op), suffix);
+    return text;
 }
 
-weir_result weir_tensor_add(weir_tensor *left, weir_tensor *right, weir_tensor **tensor)
+static weir_result check_operand(const char *who, const char *which,
+                                 const weir_tensor *operand)
 {
-    const char *who = "weir_tensor_add";
-    if (left == NULL || right == NULL) {
-        return weir_driver_error(WEIR_INVALID, "%s: the %s operand is NULL", who,
-                                 left == NULL ? "left" : "right");
+    return operand != NULL ? WEIR_OK
+                           : wr_fail(WEIR_INVALID, "%s: the %s is NULL", who, which);
+}
+
+static weir_result check_arity(const char *who, weir_op op, uint32_t arity)
+{
+    bool is_listed = op >= WEIR_OP_NEG && wr_operation_arity(op) == arity;
+    return is_listed ? WEIR_OK
+                     : wr_fail(WEIR_INVALID, "%s: %d is no operation with %u operands",
+                               who, (int)op, (unsigned)arity);
+}
+
+static weir_result check_same_dtype(const char *who, const weir_tensor *left,
+                                    const weir_tensor *right)
+{
+    weir_dtype one = left->storage->dtype;
+    weir_dtype other = right->storage->dtype;
+    return one == other
+               ? WEIR_OK
+               : wr_fail(WEIR_INVALID, "%s: operands are %s and %s; cast one of them",
+                         who, wr_dtype_name(one), wr_dtype_name(other));
+}
+
+/* Fills in the result's dtype. */
+static weir_result check_domain(wr_call *call)
+{
+    weir_dtype operand = call->operands[0]->storage->dtype;
+    return wr_operation_takes(call->op, operand, &call->dtype)
+               ? WEIR_OK
+               : wr_fail(WEIR_INVALID, "%s: not an operation on %s; cast the operand",
+                         call->who, wr_dtype_name(operand));
+}
+
+weir_result weir_tensor_unary(weir_op op, weir_tensor *operand, weir_tensor **tensor)
+{
+    char name[NAME_BYTES];
+    wr_call call = {.who = name_of(op, "", name),
+                    .op = op,
+                    .operand_count = 1,
+                    .operands = {operand}};
+    WR_TRY(check_arity("weir_tensor_unary", op, 1));
+    WR_TRY(check_operand(call.who, "operand", operand));
+    WR_TRY(check_domain(&call));
+    call.shape = operand->view.shape;
+    return wr_call_record(&call, NULL, tensor);
+}
+
+weir_result weir_tensor_binary(weir_op op, weir_tensor *left, weir_tensor *right,
+                               weir_tensor **tensor)
+{
+    char name[NAME_BYTES];
+    wr_call call = {.who = name_of(op, "", name),
+                    .op = op,
+                    .operand_count = 2,
+                    .operands = {left, right}};
+    WR_TRY(check_arity("weir_tensor_binary", op, 2));
+    WR_TRY(check_operand(call.who, "left operand", left));
+    WR_TRY(check_operand(call.who, "right operand", right));
+    WR_TRY(check_same_dtype(call.who, left, right));
+    WR_TRY(check_domain(&call));
+    WR_TRY(
+        wr_shape_broadcast(call.who, &left->view.shape, &right->view.shape, &call.shape));
+    return wr_call_record(&call, NULL, tensor);
+}
+
+/* A number as a value of the dtype, in the form in which kernels take scalars. */
+static int32_t scalar_bits(weir_dtype dtype, double number)
+{
+    float value = (float)number;
+    int32_t bits = 0;
+    if (dtype == WEIR_DTYPE_I32) {
+        return number >= INT32_MAX   ? INT32_MAX
+               : number <= INT32_MIN ? INT32_MIN
+               : number != number    ? 0
+                                     : (int32_t)number;
     }
-    if (!wr_shape_equals(&left->shape, &right->shape)) {
-        char one[WR_SHAPE_TEXT_BYTES];
-        char other[WR_SHAPE_TEXT_BYTES];
-        return weir_driver_error(WEIR_INVALID, "%s: shapes %s and %s differ", who,
-                                 wr_shape_format(&left->shape, one),
-                                 wr_shape_format(&right->shape, other));
+    if (dtype == WEIR_DTYPE_BOOL) {
+        return number != 0;
     }
-    weir_stream *stream = weir_buffer_stream(left->buffer);
-    wr_add_arguments arguments = {0};
-    weir_result result = wr_tensor_operand(who, left, stream, &arguments.left);
-    if (result == WEIR_OK) {
-        result = wr_tensor_operand(who, right, stream, &arguments.right);
+    wr_dtype_cast(dtype, &value, WEIR_DTYPE_F32, &value, 1);
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+weir_result weir_tensor_binary_scalar(weir_op op, weir_tensor *left, double right,
+                                      weir_tensor **tensor)
+{
+    char name[NAME_BYTES];
+    wr_call call = {.who = name_of(op, "_scalar", name),
+                    .op = op,
+                    .operand_count = 1,
+                    .operands = {left},
+                    .scalar_count = 1};
+    WR_TRY(check_arity("weir_tensor_binary_scalar", op, 2));
+    WR_TRY(check_operand(call.who, "operand", left));
+    WR_TRY(check_domain(&call));
+    call.shape = left->view.shape;
+    call.scalars[0] = scalar_bits(left->storage->dtype, right);
+    return wr_call_record(&call, NULL, tensor);
+}
+
+weir_result weir_tensor_where(weir_tensor *condition, weir_tensor *one,
+                              weir_tensor *other, weir_tensor **tensor)
+{
+    wr_call call = {.who = "weir_tensor_where",
+                    .op = WEIR_OP_SELECT,
+                    .operand_count = 3,
+                    .operands = {condition, one, other}};
+    WR_TRY(check_operand(call.who, "condition", condition));
+    WR_TRY(check_operand(call.who, "first choice", one));
+    WR_TRY(check_operand(call.who, "second choice", other));
+    WR_TRY(check_same_dtype(call.who, one, other));
+    if (condition->storage->dtype != WEIR_DTYPE_BOOL) {
+        return wr_fail(WEIR_INVALID, "%s: the condition is %s, not bool", call.who,
+                       wr_dtype_name(condition->storage->dtype));
     }
-    if (result != WEIR_OK) {
-        return result;
+    call.dtype = one->storage->dtype;
+    WR_TRY(
+        wr_shape_broadcast(call.who, &one->view.shape, &other->view.shape, &call.shape));
+    WR_TRY(
+        wr_shape_broadcast(call.who, &condition->view.shape, &call.shape, &call.shape));
+    return wr_call_record(&call, NULL, tensor);
+}
+
+weir_result weir_tensor_cast(weir_tensor *operand, weir_dtype dtype, weir_tensor **tensor)
+{
+    wr_call call = {.who = "weir_tensor_cast",
+                    .op = WEIR_OP_CAST,
+                    .dtype = dtype,
+                    .operand_count = 1,
+                    .operands = {operand}};
+    WR_TRY(check_operand(call.who, "operand", operand));
+    if (wr_dtype_bytes(dtype) == 0) {
+        return wr_fail(WEIR_INVALID, "%s: there is no dtype %d", call.who, (int)dtype);
     }
-    return wr_tensor_compute(&(wr_compute){.who = who,
-                                           .stream = stream,
-                                           .shape = &left->shape,
-                                           .kernel = &wr_kernel_add,
-                                           .arguments = &arguments,
-                                           .argument_bytes = sizeof arguments,
-                                           .operands = {left->buffer, right->buffer}},
-                             tensor);
+    call.shape = operand->view.shape;
+    return wr_call_record(&call, NULL, tensor);
 }

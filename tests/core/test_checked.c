@@ -181,9 +181,9 @@ static void memory_that_the_host_cannot_see_is_left_alone(void **state)
     rig_close(&r);
 }
 
-static void touch_nothing(const void *arguments, uint64_t begin, uint64_t end)
+static void touch_nothing(const weir_launch *launch, uint64_t begin, uint64_t end)
 {
-    (void)arguments;
+    (void)launch;
     (void)begin;
     (void)end;
 }

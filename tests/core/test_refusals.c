@@ -214,9 +214,9 @@ static void stream__that_records_or_is_primed_cannot_be_closed(void **state)
 
 /* ---- arguments ---- */
 
-static void run_nothing(const void *arguments, uint64_t begin, uint64_t end)
+static void run_nothing(const weir_launch *launch, uint64_t begin, uint64_t end)
 {
-    (void)arguments;
+    (void)launch;
     (void)begin;
     (void)end;
 }

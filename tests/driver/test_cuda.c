@@ -488,6 +488,14 @@ static void copies__may_overlap(void **state)
     assert_ok(rig.table->copy(rig.driver, stream, page, page, 10));
 }
 
+static weir_result write_source(const weir_kernel *kernel, weir_language language,
+                                weir_write_fn write, void *context)
+{
+    (void)kernel;
+    (void)language;
+    return write(context, "extern \"C\" __global__ void add() {}", 36);
+}
+
 static void a_launch__says_what_is_missing(void **state)
 {
     (void)state;
@@ -496,7 +504,7 @@ static void a_launch__says_what_is_missing(void **state)
     weir_launch launch = {.kernel = &kernel};
     assert_result(rig.table->launch(rig.driver, stream, &launch), WEIR_UNSUPPORTED);
     assert_text("kernel \"add\" has no CUDA form");
-    kernel.cuda = "extern \"C\" __global__ void add() {}";
+    kernel.source = write_source;
     assert_result(rig.table->launch(rig.driver, stream, &launch), WEIR_UNSUPPORTED);
     assert_text("does not compile CUDA C");
 }

@@ -299,9 +299,9 @@ typedef struct coverage {
     _Atomic uint64_t wrong;
 } coverage;
 
-static void cover(const void *arguments, uint64_t begin, uint64_t end)
+static void cover(const weir_launch *launch, uint64_t begin, uint64_t end)
 {
-    coverage *work = *(coverage *const *)arguments;
+    coverage *work = *(coverage *const *)launch->arguments;
     if (begin % WR_WORKERS_GRAIN != 0 || end > work->element_count || begin >= end ||
         (end % WR_WORKERS_GRAIN != 0 && end != work->element_count)) {
         atomic_fetch_add(&work->wrong, 1);
@@ -376,9 +376,9 @@ static void launches_of_several_threads__share_the_workers(void **state)
     rig_close(&rig);
 }
 
-static void add_one(const void *arguments, uint64_t begin, uint64_t end)
+static void add_one(const weir_launch *launch, uint64_t begin, uint64_t end)
 {
-    uint64_t *sum = *(uint64_t *const *)arguments;
+    uint64_t *sum = *(uint64_t *const *)launch->arguments;
     *sum += end - begin;
 }
 
@@ -421,9 +421,9 @@ typedef struct party {
 } party;
 
 /* The caller waits, for some seconds, until a helper has come. */
-static void meet(const void *arguments, uint64_t begin, uint64_t end)
+static void meet(const weir_launch *launch, uint64_t begin, uint64_t end)
 {
-    party *work = *(party *const *)arguments;
+    party *work = *(party *const *)launch->arguments;
     sigset_t blocked;
     (void)begin;
     (void)end;
@@ -480,7 +480,7 @@ a_large_launch__is_shared_by_threads_that_take_no_signals_and_end_at_close(void 
 static void a_kernel_without_a_host_form__is_refused_by_name(void **state)
 {
     (void)state;
-    const weir_kernel kernel = {.name = "only_cuda", .cuda = "..."};
+    const weir_kernel kernel = {.name = "only_cuda"};
     driver_rig rig = open_host();
     weir_driver_stream stream = take_stream(&rig);
     assert_result(

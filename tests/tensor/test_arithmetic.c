@@ -101,6 +101,7 @@ add__keeps_a_dropped_operand_of_another_stream_until_the_work_is_done(void **sta
     assert_ok(weir_tensor_zeros(side, WEIR_SHAPE(1 << 20), &right));
     assert_ok(weir_tensor_add(left, right, &sum));
     weir_tensor_drop(right);
+    assert_int_not_equal(weir_tensor_buffer(sum).generation, 0); /* runs it */
     assert_ok(weir_device_memory_usage(device, &usage));
     assert_true(usage.deferred_bytes >= 4 << 20);
     assert_ok(weir_device_sync(device));
@@ -120,8 +121,10 @@ static void add__refuses_null_other_shapes_and_other_devices(void **state)
     assert_ok(weir_tensor_zeros(stream, WEIR_SHAPE(2, 3), &left));
     assert_ok(weir_tensor_zeros(stream, WEIR_SHAPE(3, 2), &right));
     assert_int_equal(weir_tensor_add(left, right, &sum), WEIR_INVALID);
-    assert_string_equal(weir_last_error(),
-                        "weir_tensor_add: shapes [2, 3] and [3, 2] differ");
+    assert_string_equal(
+        weir_last_error(),
+        "weir_tensor_add: shapes [2, 3] and [3, 2] differ, and neither is 1 "
+        "where they do");
     weir_tensor_drop(right);
     assert_ok(
         weir_tensor_zeros(weir_device_default_stream(second), WEIR_SHAPE(2, 3), &right));

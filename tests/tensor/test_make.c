@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "device.h"
 
-#include "kernel/kernels.h"
+#include "kernel/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -58,22 +58,21 @@ static void scalar__of_rank_zero_works(void **state)
     weir_tensor_drop(tensor);
 }
 
-/* The kernel in one piece on one thread is the reference. */
+/* All numbers in one piece on one thread are the reference. */
 static void random__is_the_same_for_any_number_of_threads(void **state)
 {
     (void)state;
     float *expected = malloc(sizeof data);
     assert_non_null(expected);
-    wr_random_arguments arguments = {
-        .output = (uintptr_t)expected, .seed = 11, .first = -1.0F, .second = 2.0F};
+    const wr_random random = {.seed = 11, .first = -1.0F, .second = 2.0F};
     weir_tensor *tensor = NULL;
 
-    wr_kernel_uniform.host(&arguments, 0, COUNT);
+    wr_random_uniform(&random, 0, expected, COUNT);
     assert_ok(weir_tensor_uniform(stream, WEIR_SHAPE(COUNT), -1.0F, 2.0F, 11, &tensor));
     read_and_drop(tensor);
     assert_memory_equal(expected, data, sizeof data);
 
-    wr_kernel_normal.host(&arguments, 0, COUNT);
+    wr_random_normal(&random, 0, expected, COUNT);
     assert_ok(weir_tensor_normal(stream, WEIR_SHAPE(COUNT), -1.0F, 2.0F, 11, &tensor));
     read_and_drop(tensor);
     assert_memory_equal(expected, data, sizeof data);

@@ -195,9 +195,9 @@ static weir_result cuda_launch(weir_driver *driver, weir_driver_stream stream,
         return wr_error(WEIR_INVALID, "cuda: launch without a kernel");
     }
     const char *name = kernel->name != NULL ? kernel->name : "";
-    if (kernel->cuda == NULL) {
+    if (kernel->source == NULL) {
         return wr_error(WEIR_UNSUPPORTED,
-                        "cuda: kernel \"%s\" has no CUDA form; set its `cuda`", name);
+                        "cuda: kernel \"%s\" has no CUDA form; set its `source`", name);
     }
     return wr_error(WEIR_UNSUPPORTED,
                     "cuda: kernel \"%s\": this version does not compile CUDA C; launch "

@@ -68,14 +68,15 @@ void wr_workers_finish(wr_workers *workers)
 /* Takes chunks until none is left. */
 static void work(wr_job *job)
 {
+    const weir_launch *launch = job->launch;
     for (;;) {
         uint64_t begin = atomic_fetch_add(&job->next, job->chunk_elements);
-        if (begin >= job->element_count) {
+        if (begin >= launch->element_count) {
             return;
         }
-        uint64_t left = job->element_count - begin;
+        uint64_t left = launch->element_count - begin;
         uint64_t count = left < job->chunk_elements ? left : job->chunk_elements;
-        job->kernel->host(job->arguments, begin, begin + count);
+        launch->kernel->host(launch, begin, begin + count);
     }
 }
 
@@ -140,13 +141,34 @@ static void withdraw(wr_workers *workers)
     pthread_mutex_unlock(&workers->mutex);
 }
 
+/* Elements in a grain: a power of two, fewer where each is more work. */
+static uint64_t grain_of(const weir_launch *launch)
+{
+    uint64_t grain = WR_WORKERS_GRAIN;
+    while (grain > 1 && grain * launch->element_work > WR_WORKERS_GRAIN) {
+        grain /= 2;
+    }
+    return grain;
+}
+
+/* By grains, since elements times their work may overflow. */
+static bool is_worth(const weir_launch *launch, uint64_t grain)
+{
+    uint64_t work = launch->element_work > 0 ? launch->element_work : 1;
+    uint64_t most = grain > 1 ? WR_WORKERS_WORTH : WR_WORKERS_WORTH / WR_WORKERS_GRAIN;
+    return launch->element_count > grain &&
+           (launch->element_count >= most || work >= WR_WORKERS_WORTH ||
+            launch->element_count * work >= WR_WORKERS_WORTH);
+}
+
 void wr_workers_run(wr_workers *workers, const weir_launch *launch)
 {
     uint64_t count = launch->element_count;
-    if (workers->helpers == 0 || count < WR_WORKERS_WORTH ||
+    uint64_t grain = grain_of(launch);
+    if (workers->helpers == 0 || !is_worth(launch, grain) ||
         !wr_lock_try(&workers->turn)) {
         if (count > 0) {
-            launch->kernel->host(launch->arguments, 0, count);
+            launch->kernel->host(launch, 0, count);
         }
         return;
     }
@@ -155,11 +177,8 @@ void wr_workers_run(wr_workers *workers, const weir_launch *launch)
     }
     uint64_t chunk = count / ((workers->started + 1) * CHUNKS_EACH) + 1;
     wr_job job = {
-        .kernel = launch->kernel,
-        .arguments = launch->arguments,
-        .element_count = count,
-        .chunk_elements =
-            (chunk + WR_WORKERS_GRAIN - 1) / WR_WORKERS_GRAIN * WR_WORKERS_GRAIN,
+        .launch = launch,
+        .chunk_elements = (chunk + grain - 1) / grain * grain,
     };
     post(workers, &job);
     work(&job);

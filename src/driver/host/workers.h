@@ -12,15 +12,14 @@
 #include <pthread.h>
 
 #define WR_WORKERS_MOST 8 /* threads in all, the caller's included */
+/* Ranges start at multiples of this, where an element is little work. */
 #define WR_WORKERS_GRAIN 4096
-/* Launches of fewer elements are not worth waking anyone. */
+/* Launches of less work, in simple elements, are not worth waking anyone. */
 #define WR_WORKERS_WORTH (16 * WR_WORKERS_GRAIN)
 
 /* One launch under way. Lives on the caller's stack. */
 typedef struct wr_job {
-    const weir_kernel *kernel;
-    const void *arguments;
-    uint64_t element_count;
+    const weir_launch *launch;
     uint64_t chunk_elements; /* a multiple of the grain */
     _Atomic uint64_t next;   /* the first element that nobody has taken */
 } wr_job;

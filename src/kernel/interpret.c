@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "interpret.h"
+
+#include "dtype.h"
+#include "gather.h"
+#include "operation.h"
+#include "random.h"
+#include "reduce.h"
+
+/* One thread's part of a launch. */
+typedef struct run {
+    const weir_launch *launch;
+    const weir_expression *expression;
+    const wr_plan *plan;
+    const int64_t *words;
+    wr_tile *tiles;
+    const void *values[WEIR_EXPRESSION_STEPS]; /* of the present tile, step by step */
+} run;
+
+static char *memory_of(const run *work, uint32_t binding)
+{
+    return (char *)(uintptr_t)work->launch->bindings[binding].address;
+}
+
+static const int64_t *view_words(const run *work, uint32_t view)
+{
+    return work->words + weir_expression_view_word(work->expression, view);
+}
+
+static int32_t scalar(const run *work, uint32_t slot)
+{
+    return (int32_t)work->words[weir_expression_scalar_word(work->expression, slot)];
+}
+
+static float scalar_f32(const run *work, uint32_t slot)
+{
+    int32_t bits = scalar(work, slot);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* ---- leaves ---- */
+
+/* Values that are the same for all elements; the bits count, not what they mean. */
+static void fill_constant(run *work, uint32_t s)
+{
+    const weir_step *step = &work->expression->steps[s];
+    wr_tile *tile = &work->tiles[work->plan->tile[s]];
+    int32_t value = 0;
+    if (step->op == WEIR_OP_SCALAR) {
+        value = scalar(work, step->operand[0]);
+    } else {
+        const weir_view *view = &work->expression->views[step->operand[0]];
+        int64_t element = view_words(work, step->operand[0])[0];
+        wr_dtype_load(
+            view->dtype, &value,
+            memory_of(work, view->binding) + element * wr_dtype_bytes(view->dtype), 1, 1);
+    }
+    for (uint32_t i = 0; i < WR_TILE; i++) {
+        tile->i32[i] = value;
+    }
+    work->values[s] = tile;
+}
+
+static const char *linear_elements(const run *work, uint32_t v, uint64_t first)
+{
+    const weir_view *view = &work->expression->views[v];
+    int64_t element = view_words(work, v)[0] + (int64_t)first;
+    return memory_of(work, view->binding) + element * wr_dtype_bytes(view->dtype);
+}
+
+static void load(const run *work, uint32_t v, void *tile, uint64_t first, uint64_t count)
+{
+    const weir_view *view = &work->expression->views[v];
+    if (view->layout == WEIR_VIEW_LINEAR) {
+        wr_dtype_load(view->dtype, tile, linear_elements(work, v, first), 1, count);
+        return;
+    }
+    const wr_gather gather = {
+        .memory = memory_of(work, view->binding),
+        .dtype = view->dtype,
+        .rank = work->expression->rank,
+        .extents = work->words + 2,
+        .view = view_words(work, v),
+    };
+    wr_gather_run(&gather, first, tile, count);
+}
+
+static wr_random random_of(const run *work, uint32_t slot)
+{
+    return (wr_random){
+        .seed = (uint32_t)scalar(work, slot) | (uint64_t)(uint32_t)scalar(work, slot + 1)
+                                                   << 32,
+        .first = scalar_f32(work, slot + 2),
+        .second = scalar_f32(work, slot + 3),
+    };
+}
+
+/* ---- steps ---- */
+
+static void make(const run *work, const weir_step *step, void *to, uint64_t first,
+                 uint64_t count)
+{
+    const weir_step *steps = work->expression->steps;
+    wr_random random;
+    switch ((weir_op)step->op) {
+    case WEIR_OP_LOAD:
+        load(work, step->operand[0], to, first, count);
+        break;
+    case WEIR_OP_UNIFORM:
+        random = random_of(work, step->operand[0]);
+        wr_random_uniform(&random, first, to, count);
+        break;
+    case WEIR_OP_NORMAL:
+        random = random_of(work, step->operand[0]);
+        wr_random_normal(&random, first, to, count);
+        break;
+    case WEIR_OP_CAST:
+        wr_dtype_cast(step->dtype, to, steps[step->operand[0]].dtype,
+                      work->values[step->operand[0]], count);
+        break;
+    case WEIR_OP_SELECT:
+        wr_operation_select(to, work->values[step->operand[0]],
+                            work->values[step->operand[1]],
+                            work->values[step->operand[2]], count);
+        break;
+    default:
+        wr_operation_run(step->op, steps[step->operand[0]].dtype, to,
+                         (const void *const[2]){work->values[step->operand[0]],
+                                                work->values[step->operand[1]]},
+                         count);
+    }
+}
+
+/* All steps' values of iteration indices [first, first + count). */
+static void run_tile(run *work, uint64_t first, uint64_t count)
+{
+    const weir_expression *expression = work->expression;
+    for (uint32_t s = 0; s < expression->step_count; s++) {
+        const weir_step *step = &expression->steps[s];
+        void *to = &work->tiles[work->plan->tile[s]];
+        switch ((wr_step_place)work->plan->place[s]) {
+        case WR_STEP_PLACE_CONSTANT:
+            continue;
+        case WR_STEP_PLACE_MEMORY:
+            work->values[s] = linear_elements(work, step->operand[0], first);
+            continue;
+        case WR_STEP_PLACE_OUTPUT:
+            to = memory_of(work, expression->outputs[0].binding) + first * sizeof(float);
+            break;
+        case WR_STEP_PLACE_TILE:
+            break;
+        }
+        make(work, step, to, first, count);
+        work->values[s] = to;
+    }
+}
+
+static void store_outputs(const run *work, uint64_t first, uint64_t count)
+{
+    for (uint32_t k = 0; k < work->expression->output_count; k++) {
+        const weir_output *output = &work->expression->outputs[k];
+        if (work->plan->place[output->step] != WR_STEP_PLACE_OUTPUT) {
+            wr_dtype_store(output->dtype,
+                           memory_of(work, output->binding) +
+                               first * wr_dtype_bytes(output->dtype),
+                           work->values[output->step], count);
+        }
+    }
+}
+
+static void run_elements(run *work, uint64_t begin, uint64_t end)
+{
+    for (uint64_t first = begin; first < end; first += WR_TILE) {
+        uint64_t count = end - first < WR_TILE ? end - first : WR_TILE;
+        run_tile(work, first, count);
+        store_outputs(work, first, count);
+    }
+}
+
+/* ---- reductions ---- */
+
+/* Tiles go over the inputs of all outputs in one stretch, so that short ones fill them.
+ */
+static void run_reduction(run *work, uint64_t begin, uint64_t end)
+{
+    const weir_expression *expression = work->expression;
+    const weir_output *output = &expression->outputs[0];
+    weir_dtype dtype = expression->steps[output->step].dtype;
+    uint64_t each = (uint64_t)work->words[1];
+    char *to = memory_of(work, output->binding) + begin * wr_dtype_bytes(output->dtype);
+    wr_reduction reduction;
+    wr_reduction_begin(&reduction, expression->reduce, dtype);
+    uint64_t left = each; /* of the present output's inputs */
+    for (uint64_t first = begin * each; first < end * each; first += WR_TILE) {
+        uint64_t count = end * each - first < WR_TILE ? end * each - first : WR_TILE;
+        run_tile(work, first, count);
+        const char *values = work->values[output->step];
+        for (uint64_t done = 0; done < count;) {
+            uint64_t part = count - done < left ? count - done : left;
+            wr_reduction_take(&reduction, values + done * sizeof(float), part);
+            done += part;
+            left -= part;
+            if (left == 0) {
+                wr_reduction_end(&reduction, output->dtype, to);
+                to += wr_dtype_bytes(output->dtype);
+                left = each;
+            }
+        }
+    }
+}
+
+void wr_interpret(const weir_launch *launch, uint64_t begin, uint64_t end)
+{
+    const wr_expression_kernel *kernel = (const wr_expression_kernel *)launch->kernel;
+    wr_tile tiles[WEIR_EXPRESSION_STEPS]; /* only those that are used cost anything */
+    run work = {.launch = launch,
+                .expression = &kernel->expression,
+                .plan = &kernel->plan,
+                .words = launch->arguments,
+                .tiles = tiles};
+    for (uint32_t s = 0; s < kernel->expression.step_count; s++) {
+        if (kernel->plan.place[s] == WR_STEP_PLACE_CONSTANT) {
+            fill_constant(&work, s);
+        }
+    }
+    if (kernel->expression.reduce == WEIR_REDUCE_NONE) {
+        run_elements(&work, begin, end);
+    } else {
+        run_reduction(&work, begin, end);
+    }
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "operation.h"
+
+#include "dtype.h"
+
+#include <math.h>
+
+uint32_t wr_operation_arity(weir_op op)
+{
+    switch (op) {
+#define ONE(name, number, function, domain) case WEIR_OP_##name:
+#define TWO ONE
+        WEIR_UNARY_LIST(ONE)
+    case WEIR_OP_CAST:
+        return 1;
+        WEIR_BINARY_LIST(TWO)
+        return 2;
+    case WEIR_OP_SELECT:
+        return 3;
+#undef ONE
+#undef TWO
+    default:
+        return 0;
+    }
+}
+
+const char *wr_operation_name(weir_op op)
+{
+    switch (op) {
+#define NAME(name, number, function, domain)                                             \
+    case WEIR_OP_##name:                                                                 \
+        return #function;
+        WEIR_UNARY_LIST(NAME)
+        WEIR_BINARY_LIST(NAME)
+#undef NAME
+    case WEIR_OP_CAST:
+        return "cast";
+    case WEIR_OP_SELECT:
+        return "select";
+    case WEIR_OP_UNIFORM:
+        return "uniform";
+    case WEIR_OP_NORMAL:
+        return "normal";
+    default:
+        return "?";
+    }
+}
+
+/* ---- domains ---- */
+
+static bool takes_ANY(weir_dtype operand, weir_dtype *result)
+{
+    *result = operand;
+    return operand != WEIR_DTYPE_BOOL;
+}
+
+static bool takes_FLOAT(weir_dtype operand, weir_dtype *result)
+{
+    *result = operand;
+    return wr_dtype_is_float(operand);
+}
+
+static bool takes_LOGIC(weir_dtype operand, weir_dtype *result)
+{
+    *result = operand;
+    return operand == WEIR_DTYPE_BOOL;
+}
+
+static bool takes_ORDER(weir_dtype operand, weir_dtype *result)
+{
+    *result = WEIR_DTYPE_BOOL;
+    return operand != WEIR_DTYPE_BOOL;
+}
+
+static bool takes_EQUAL(weir_dtype operand, weir_dtype *result)
+{
+    (void)operand;
+    *result = WEIR_DTYPE_BOOL;
+    return true;
+}
+
+bool wr_operation_takes(weir_op op, weir_dtype operand, weir_dtype *result)
+{
+    switch (op) {
+#define TAKES(name, number, function, domain)                                            \
+    case WEIR_OP_##name:                                                                 \
+        return takes_##domain(operand, result);
+        WEIR_UNARY_LIST(TAKES)
+        WEIR_BINARY_LIST(TAKES)
+#undef TAKES
+    default:
+        return false;
+    }
+}
+
+/* ---- loops ---- */
+
+#define LOOP(type, result_type, name, value)                                             \
+    static void name(void *out, const void *const operands[2], uint64_t count)           \
+    {                                                                                    \
+        result_type *to = out;                                                           \
+        const type *one = operands[0];                                                   \
+        const type *other = operands[1];                                                 \
+        (void)other;                                                                     \
+        WR_VECTORIZE for (uint64_t i = 0; i < count; i++)                                \
+        {                                                                                \
+            type a = one[i];                                                             \
+            to[i] = (value);                                                             \
+        }                                                                                \
+    }
+
+#define b other[i]
+
+LOOP(float, float, neg_float, -a)
+LOOP(float, float, abs_float, fabsf(a))
+LOOP(float, float, exp_float, expf(a))
+LOOP(float, float, log_float, logf(a))
+LOOP(float, float, sqrt_float, sqrtf(a))
+LOOP(float, float, rsqrt_float, 1.0F / sqrtf(a))
+LOOP(float, float, recip_float, 1.0F / a)
+LOOP(float, float, tanh_float, tanhf(a))
+LOOP(float, float, sigmoid_float, 1.0F / (1.0F + expf(-a)))
+LOOP(float, float, relu_float, a < 0 ? 0 : a)
+LOOP(float, float, gelu_float, 0.5F * a * (1.0F + erff(a * 0.70710678F)))
+LOOP(float, float, sin_float, sinf(a))
+LOOP(float, float, cos_float, cosf(a))
+LOOP(float, float, add_float, a + b)
+LOOP(float, float, sub_float, a - b)
+LOOP(float, float, mul_float, a *b)
+LOOP(float, float, div_float, a / b)
+LOOP(float, float, min_float, (a < b) || a != a ? a : b)
+LOOP(float, float, max_float, (a > b) || a != a ? a : b)
+LOOP(float, float, pow_float, powf(a, b))
+LOOP(float, int32_t, eq_float, a == b)
+LOOP(float, int32_t, ne_float, a != b)
+LOOP(float, int32_t, lt_float, a < b)
+LOOP(float, int32_t, le_float, a <= b)
+LOOP(float, int32_t, gt_float, a > b)
+LOOP(float, int32_t, ge_float, a >= b)
+
+/* Unsigned, so that they wrap around. */
+LOOP(uint32_t, uint32_t, neg_integer, 0 - a)
+LOOP(uint32_t, uint32_t, add_integer, a + b)
+LOOP(uint32_t, uint32_t, sub_integer, a - b)
+LOOP(uint32_t, uint32_t, mul_integer, a *b)
+LOOP(int32_t, int32_t, abs_integer, a < 0 ? (int32_t)(0 - (uint32_t)a) : a)
+LOOP(int32_t, int32_t, relu_integer, a < 0 ? 0 : a)
+LOOP(int32_t, int32_t, div_integer,
+     b == 0    ? 0
+     : b == -1 ? (int32_t)(0 - (uint32_t)a)
+               : a / b)
+LOOP(int32_t, int32_t, min_integer, a < b ? a : b)
+LOOP(int32_t, int32_t, max_integer, a > b ? a : b)
+LOOP(int32_t, int32_t, eq_integer, a == b)
+LOOP(int32_t, int32_t, ne_integer, a != b)
+LOOP(int32_t, int32_t, lt_integer, a < b)
+LOOP(int32_t, int32_t, le_integer, a <= b)
+LOOP(int32_t, int32_t, gt_integer, a > b)
+LOOP(int32_t, int32_t, ge_integer, a >= b)
+
+LOOP(int32_t, int32_t, not_logic, !a)
+LOOP(int32_t, int32_t, and_logic, a &b)
+LOOP(int32_t, int32_t, or_logic, a | b)
+
+#undef b
+
+typedef void (*loop_fn)(void *to, const void *const operands[2], uint64_t count);
+
+/* What the domains say about dtypes decides which loops there are. */
+#define LOOPS_ANY(function) function##_float, function##_integer
+#define LOOPS_FLOAT(function) function##_float, NULL
+#define LOOPS_LOGIC(function) NULL, function##_logic
+#define LOOPS_ORDER(function) function##_float, function##_integer
+#define LOOPS_EQUAL(function) function##_float, function##_integer
+
+static loop_fn find_loop(weir_op op, bool is_float)
+{
+    switch (op) {
+#define FIND(name, number, function, domain)                                             \
+    case WEIR_OP_##name: {                                                               \
+        static const loop_fn loops[2] = {LOOPS_##domain(function)};                      \
+        return loops[!is_float];                                                         \
+    }
+        WEIR_UNARY_LIST(FIND)
+        WEIR_BINARY_LIST(FIND)
+#undef FIND
+    default:
+        return NULL;
+    }
+}
+
+void wr_operation_run(weir_op op, weir_dtype dtype, void *to,
+                      const void *const operands[2], uint64_t count)
+{
+    loop_fn loop = find_loop(op, wr_dtype_is_float(dtype));
+    if (loop != NULL) {
+        loop(to, operands, count);
+    }
+}
+
+void wr_operation_select(void *to, const void *condition, const void *one,
+                         const void *other, uint64_t count)
+{
+    uint32_t *result = to;
+    const int32_t *is_one = condition;
+    const uint32_t *left = one;
+    const uint32_t *right = other;
+    WR_VECTORIZE for (uint64_t i = 0; i < count; i++)
+    {
+        result[i] = is_one[i] != 0 ? left[i] : right[i];
+    }
+}

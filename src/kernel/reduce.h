@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* One output element's reduction, value by value. Floats are summed in eight lanes by
+ * tile, and the tiles' sums in double, so that the error does not grow with the count. */
+#ifndef WR_KERNEL_REDUCE_H
+#define WR_KERNEL_REDUCE_H
+
+#include <weir/kernel.h>
+
+typedef struct wr_reduction {
+    weir_reduce reduce;
+    bool is_float;
+    bool has_any; /* MAX and MIN: `value` or `integer` is one of the values */
+    double sum;
+    float value;
+    int32_t integer;
+} wr_reduction;
+
+void wr_reduction_begin(wr_reduction *reduction, weir_reduce reduce, weir_dtype dtype);
+/* At most a tile of values at a time. */
+void wr_reduction_take(wr_reduction *reduction, const void *values, uint64_t count);
+/* Stores the result as one element and begins anew. */
+void wr_reduction_end(wr_reduction *reduction, weir_dtype dtype, void *element);
+
+#endif

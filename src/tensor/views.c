@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Tensors that show another one's elements. Nothing is recorded: a view is arithmetic on
+ * strides, of elements that are there or still to be computed. */
+#include "call.h"
+
+#include <inttypes.h>
+
+static weir_result check(const char *who, const weir_tensor *operand,
+                         weir_tensor *const *tensor)
+{
+    if (operand == NULL || tensor == NULL) {
+        return wr_fail(WEIR_INVALID, "%s: the %s is NULL", who,
+                       operand == NULL ? "operand" : "place for the result");
+    }
+    return WEIR_OK;
+}
+
+/* ---- reshape ---- */
+
+/* The elements in row-major order, in a storage of their own. */
+static weir_result copy(const char *who, weir_tensor *operand, weir_tensor **tensor)
+{
+    return wr_call_record(&(wr_call){.who = who,
+                                     .op = WEIR_OP_CAST,
+                                     .dtype = operand->storage->dtype,
+                                     .shape = operand->view.shape,
+                                     .operand_count = 1,
+                                     .operands = {operand}},
+                          NULL, tensor);
+}
+
+/* Row-major from some element on, which is all that a new shape needs. */
+static bool is_row_major(const wr_view *view)
+{
+    wr_view moved = *view;
+    moved.offset = 0;
+    return wr_view_is_plain(&moved);
+}
+
+weir_result weir_tensor_reshape(weir_tensor *operand, weir_shape shape,
+                                weir_tensor **tensor)
+{
+    const char *who = "weir_tensor_reshape";
+    uint64_t count;
+    WR_TRY(check(who, operand, tensor));
+    WR_TRY(wr_shape_count(who, &shape, &count));
+    if (count != wr_shape_elements(&operand->view.shape)) {
+        char texts[2][WR_SHAPE_TEXT_BYTES];
+        return wr_fail(WEIR_INVALID,
+                       "%s: shapes %s and %s have different numbers of elements", who,
+                       wr_shape_format(&operand->view.shape, texts[0]),
+                       wr_shape_format(&shape, texts[1]));
+    }
+    weir_tensor *source = operand;
+    if (is_row_major(&operand->view)) {
+        weir_tensor_clone(source);
+    } else {
+        WR_TRY(copy(who, operand, &source));
+    }
+    wr_view view = wr_view_of_shape(&shape);
+    view.offset = source->view.offset;
+    weir_result result = wr_tensor_create(who, source->storage, &view, tensor);
+    weir_tensor_drop(source);
+    return result;
+}
+
+/* ---- the order of dimensions ---- */
+
+weir_result weir_tensor_permute(weir_tensor *operand, const uint32_t *axes,
+                                weir_tensor **tensor)
+{
+    const char *who = "weir_tensor_permute";
+    WR_TRY(check(who, operand, tensor));
+    uint32_t rank = operand->view.shape.rank;
+    wr_view view = {.shape = {.rank = rank}, .offset = operand->view.offset};
+    uint32_t seen = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (axes == NULL || axes[d] >= rank || (seen >> axes[d] & 1) != 0) {
+            return wr_fail(WEIR_INVALID,
+                           "%s: the axes are not the numbers below %" PRIu32
+                           ", each once",
+                           who, rank);
+        }
+        seen |= 1u << axes[d];
+        view.shape.extent[d] = operand->view.shape.extent[axes[d]];
+        view.strides[d] = operand->view.strides[axes[d]];
+    }
+    return wr_tensor_create(who, operand->storage, &view, tensor);
+}
+
+weir_result weir_tensor_transpose(weir_tensor *operand, int32_t one, int32_t other,
+                                  weir_tensor **tensor)
+{
+    const char *who = "weir_tensor_transpose";
+    uint32_t left;
+    uint32_t right;
+    WR_TRY(check(who, operand, tensor));
+    WR_TRY(wr_axis_find(who, operand->view.shape.rank, one, &left));
+    WR_TRY(wr_axis_find(who, operand->view.shape.rank, other, &right));
+    wr_view view = operand->view;
+    view.shape.extent[left] = operand->view.shape.extent[right];
+    view.shape.extent[right] = operand->view.shape.extent[left];
+    view.strides[left] = operand->view.strides[right];
+    view.strides[right] = operand->view.strides[left];
+    return wr_tensor_create(who, operand->storage, &view, tensor);
+}
+
+/* ---- parts and repetitions ---- */
+
+/* Whether start, start + step... are below `extent`, `count` times. */
+static bool is_within(uint64_t extent, uint64_t start, uint64_t count, int64_t step)
+{
+    if (count == 0 || start >= extent || step == 0) {
+        return false;
+    }
+    uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    uint64_t room = step > 0 ? extent - 1 - start : start;
+    return count - 1 <= room / stride;
+}
+
+weir_result weir_tensor_slice(weir_tensor *operand, int32_t axis, uint64_t start,
+                              uint64_t count, int64_t step, weir_tensor **tensor)
+{
+    const char *who = "weir_tensor_slice";
+    uint32_t d;
+    WR_TRY(check(who, operand, tensor));
+    WR_TRY(wr_axis_find(who, operand->view.shape.rank, axis, &d));
+    wr_view view = operand->view;
+    if (!is_within(view.shape.extent[d], start, count, step)) {
+        return wr_fail(WEIR_INVALID,
+                       "%s: %" PRIu64 " elements from %" PRIu64 " on, every %" PRId64
+                       "th, of an axis of %" PRIu64,
+                       who, count, start, step, view.shape.extent[d]);
+    }
+    view.offset += (int64_t)start * view.strides[d];
+    view.strides[d] *= step;
+    view.shape.extent[d] = count;
+    return wr_tensor_create(who, operand->storage, &view, tensor);
+}
+
+weir_result weir_tensor_expand(weir_tensor *operand, weir_shape shape,
+                               weir_tensor **tensor)
+{
+    const char *who = "weir_tensor_expand";
+    uint64_t count;
+    weir_shape both;
+    WR_TRY(check(who, operand, tensor));
+    WR_TRY(wr_shape_count(who, &shape, &count));
+    WR_TRY(wr_shape_broadcast(who, &operand->view.shape, &shape, &both));
+    if (!wr_shape_equals(&both, &shape)) {
+        char texts[2][WR_SHAPE_TEXT_BYTES];
+        return wr_fail(WEIR_INVALID, "%s: shape %s cannot be broadcast to %s", who,
+                       wr_shape_format(&operand->view.shape, texts[0]),
+                       wr_shape_format(&shape, texts[1]));
+    }
+    wr_view view = wr_view_expand(&operand->view, &both);
+    return wr_tensor_create(who, operand->storage, &view, tensor);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* Expressions run by hand-made launches, without devices. */
+#include "kernel/cache.h"
+#include "kernel/dtype.h"
+#include "kernel/operation.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 2 * WR_TILE + 77 };
+
+static float one[COUNT];
+static float other[COUNT];
+static float out[COUNT];
+
+static weir_binding binding_of(void *memory, uint64_t bytes, weir_access access)
+{
+    return (weir_binding){(uintptr_t)memory, bytes, access};
+}
+
+static void fill_inputs(void)
+{
+    for (int i = 0; i < COUNT; i++) {
+        one[i] = (float)(i % 37) / 16.0F - 1.0F;
+        other[i] = (float)(i % 11) / 4.0F - 1.0F;
+    }
+}
+
+static weir_step step(weir_op op, weir_dtype dtype, uint8_t a, uint8_t b)
+{
+    return (weir_step){.op = (uint8_t)op, .dtype = (uint8_t)dtype, .operand = {a, b}};
+}
+
+/* out[i] = op(one[i], other[i]), operands cast from f32 to `dtype` and back. */
+static void run_operation(weir_op op, weir_dtype dtype, weir_dtype result)
+{
+    bool has_two = wr_operation_arity(op) == 2;
+    weir_expression expression = {
+        .rank = 1,
+        .view_count = 2,
+        .binding_count = 3,
+        .output_count = 1,
+        .views = {{.binding = 0}, {.binding = 1}},
+        .steps = {step(WEIR_OP_LOAD, WEIR_DTYPE_F32, 0, 0),
+                  step(WEIR_OP_LOAD, WEIR_DTYPE_F32, 1, 0),
+                  step(WEIR_OP_CAST, dtype, 0, 0), step(WEIR_OP_CAST, dtype, 1, 0),
+                  step(op, result, 2, has_two ? 3 : 0),
+                  step(WEIR_OP_CAST, WEIR_DTYPE_F32, 4, 0)},
+        .step_count = 6,
+        .outputs = {{.step = 5, .binding = 2}},
+    };
+    const int64_t words[7] = {COUNT, 1, COUNT, 0, 1, 0, 1};
+    const weir_binding bindings[3] = {binding_of(one, sizeof one, WEIR_ACCESS_READ),
+                                      binding_of(other, sizeof other, WEIR_ACCESS_READ),
+                                      binding_of(out, sizeof out, WEIR_ACCESS_WRITE)};
+    const weir_launch launch = {.kernel = wr_cache_find(&expression),
+                                .bindings = bindings,
+                                .binding_count = 3,
+                                .arguments = words,
+                                .argument_bytes = sizeof words,
+                                .element_count = COUNT};
+    assert_non_null(launch.kernel);
+    assert_int_equal(weir_expression_words(&expression), 7);
+    launch.kernel->host(&launch, 0, COUNT);
+}
+
+/* In double, written apart from the loops. */
+static double reference(weir_op op, double a, double b)
+{
+    switch (op) {
+    case WEIR_OP_NEG:
+        return -a;
+    case WEIR_OP_ABS:
+        return fabs(a);
+    case WEIR_OP_EXP:
+        return exp(a);
+    case WEIR_OP_LOG:
+        return log(a);
+    case WEIR_OP_SQRT:
+        return sqrt(a);
+    case WEIR_OP_RSQRT:
+        return 1 / sqrt(a);
+    case WEIR_OP_RECIP:
+        return 1 / a;
+    case WEIR_OP_TANH:
+        return tanh(a);
+    case WEIR_OP_SIGMOID:
+        return 1 / (1 + exp(-a));
+    case WEIR_OP_RELU:
+        return fmax(a, 0);
+    case WEIR_OP_GELU:
+        return a / 2 * (1 + erf(a / sqrt(2)));
+    case WEIR_OP_SIN:
+        return sin(a);
+    case WEIR_OP_COS:
+        return cos(a);
+    case WEIR_OP_NOT:
+        return a == 0;
+    case WEIR_OP_ADD:
+        return a + b;
+    case WEIR_OP_SUB:
+        return a - b;
+    case WEIR_OP_MUL:
+        return a * b;
+    case WEIR_OP_DIV:
+        return a / b;
+    case WEIR_OP_MIN:
+        return fmin(a, b);
+    case WEIR_OP_MAX:
+        return fmax(a, b);
+    case WEIR_OP_POW:
+        return pow(a, b);
+    case WEIR_OP_EQ:
+        return a == b;
+    case WEIR_OP_NE:
+        return a != b;
+    case WEIR_OP_LT:
+        return a < b;
+    case WEIR_OP_LE:
+        return a <= b;
+    case WEIR_OP_GT:
+        return a > b;
+    case WEIR_OP_GE:
+        return a >= b;
+    case WEIR_OP_AND:
+        return a != 0 && b != 0;
+    case WEIR_OP_OR:
+        return a != 0 || b != 0;
+    default:
+        fail_msg("operation %d has no reference", (int)op);
+        return 0;
+    }
+}
+
+/* What a value is in a dtype; integer division cuts off, and by 0 it gives 0. */
+static double expected_of(weir_op op, weir_dtype dtype, const float in[2])
+{
+    double a = (double)in[0];
+    double b = (double)in[1];
+    if (dtype == WEIR_DTYPE_I32) {
+        a = trunc(a);
+        b = trunc(b);
+        return op == WEIR_OP_DIV && b == 0 ? 0 : trunc(reference(op, a, b));
+    }
+    return dtype == WEIR_DTYPE_BOOL ? reference(op, a != 0, b != 0) : reference(op, a, b);
+}
+
+static void check_operation(weir_op op, weir_dtype dtype)
+{
+    weir_dtype result;
+    if (!wr_operation_takes(op, dtype, &result)) {
+        return;
+    }
+    run_operation(op, dtype, result);
+    double tolerance = dtype == WEIR_DTYPE_BF16  ? 0x1p-7
+                       : dtype == WEIR_DTYPE_F16 ? 0x1p-10
+                                                 : 0x1p-21;
+    for (int i = 0; i < COUNT; i++) {
+        double expected = expected_of(op, dtype, (const float[2]){one[i], other[i]});
+        double got = (double)out[i];
+        bool same = isnan(expected) ? isnan(got)
+                    : isinf(expected)
+                        ? got == expected
+                        : fabs(got - expected) <= tolerance * fmax(1, fabs(expected));
+        if (!same) {
+            fail_msg("%s(%g, %g) of %s: %g, not %g", wr_operation_name(op),
+                     (double)one[i], (double)other[i], wr_dtype_name(dtype), got,
+                     expected);
+        }
+    }
+}
+
+static void every_operation__agrees_with_double_on_every_dtype_it_takes(void **state)
+{
+    (void)state;
+    fill_inputs();
+#define CHECK(name, number, text, bytes)                                                 \
+    for (int op = WEIR_OP_NEG; op <= WEIR_OP_OR; op++) {                                 \
+        check_operation((weir_op)op, WEIR_DTYPE_##name);                                 \
+    }
+    WEIR_DTYPE_LIST(CHECK)
+#undef CHECK
+}
+
+/* Sum over the middle of [3, 700, 2], from a transposed operand: strides 1, 3, 2100. */
+static void a_reduction__walks_any_strides_and_every_output(void **state)
+{
+    (void)state;
+    enum { OUTER = 3, MIDDLE = 700, INNER = 2 };
+    static float cube[OUTER * MIDDLE * INNER];
+    float sums[OUTER * INNER];
+    weir_expression expression = {
+        .rank = 3,
+        .reduced_rank = 1,
+        .reduce = WEIR_REDUCE_SUM,
+        .view_count = 1,
+        .binding_count = 2,
+        .output_count = 1,
+        .views = {{.binding = 0, .layout = WEIR_VIEW_STRIDED}},
+        .steps = {step(WEIR_OP_LOAD, WEIR_DTYPE_F32, 0, 0)},
+        .step_count = 1,
+        .outputs = {{.step = 0, .binding = 1}},
+    };
+    const int64_t words[9] = {OUTER * INNER, MIDDLE, OUTER, INNER, MIDDLE, 0, 1, 2100, 3};
+    const weir_binding bindings[2] = {binding_of(cube, sizeof cube, WEIR_ACCESS_READ),
+                                      binding_of(sums, sizeof sums, WEIR_ACCESS_WRITE)};
+    const weir_launch launch = {.kernel = wr_cache_find(&expression),
+                                .bindings = bindings,
+                                .binding_count = 2,
+                                .arguments = words,
+                                .argument_bytes = sizeof words,
+                                .element_count = OUTER * INNER};
+    for (int i = 0; i < OUTER * MIDDLE * INNER; i++) {
+        cube[i] = (float)i;
+    }
+    launch.kernel->host(&launch, 0, 4);
+    launch.kernel->host(&launch, 4, 6);
+    for (int i = 0; i < OUTER; i++) {
+        for (int k = 0; k < INNER; k++) {
+            double sum = 0;
+            for (int j = 0; j < MIDDLE; j++) {
+                sum += i + 3 * j + 2100 * k;
+            }
+            assert_true(fabs((double)sums[i * INNER + k] - sum) <= 1e-6 * sum);
+        }
+    }
+}
+
+static void the_cache__gives_equal_structures_one_kernel(void **state)
+{
+    (void)state;
+    weir_expression expression = {.step_count = 1};
+    uint64_t ids[300];
+    wr_cache_clear();
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 300; i++) {
+            expression.scalar_count = (uint8_t)(i % 24);
+            expression.rank = (uint8_t)(i / 24);
+            const weir_kernel *kernel = wr_cache_find(&expression);
+            assert_non_null(kernel);
+            assert_true(round == 0 || kernel->id == ids[i]);
+            ids[i] = kernel->id;
+        }
+    }
+    assert_int_equal(wr_cache_count(), 300);
+    wr_cache_clear();
+    assert_true(wr_cache_find(&expression)->id > ids[299]);
+    wr_cache_clear();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation__agrees_with_double_on_every_dtype_it_takes),
+        cmocka_unit_test(a_reduction__walks_any_strides_and_every_output),
+        cmocka_unit_test(the_cache__gives_equal_structures_one_kernel),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
