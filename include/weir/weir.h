@@ -13,6 +13,7 @@
 #include <weir/report.h>
 #include <weir/sim.h>
 #include <weir/stream.h>
+#include <weir/webgpu.h>
 #include <weir/window.h>
 
 #endif

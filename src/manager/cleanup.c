@@ -147,16 +147,17 @@ static void add_withheld(weir_cleanup_outcome *outcome, const wr_loot *loot)
     }
 }
 
-/* Gives the driver the time it needs, as long as that helps. */
+/* Gives the driver the time it needs, as long as that helps. Once in any case: it may
+ * have memory of its own that it can do without, for copies. */
 static void wait_for_driver(wr_bank *bank)
 {
     uint64_t before = wr_bank_pending(bank);
     bool helped = bank->table->progress != NULL;
-    while (before > 0 && helped && wr_barrier_enter(&bank->barrier)) {
+    while (helped && wr_barrier_enter(&bank->barrier)) {
         weir_result result = bank->table->progress(bank->driver, true);
         wr_barrier_leave(&bank->barrier);
         uint64_t now = wr_bank_pending(bank);
-        helped = result == WEIR_OK && now < before;
+        helped = result == WEIR_OK && now > 0 && now < before;
         before = now;
     }
 }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #define HOT_FACTOR_MAX 8u
+#define DRIVES_MAX 4u /* steps of the driver that may change nothing */
 
 uint64_t wr_idle_now_ms(const wr_bank *bank)
 {
@@ -124,6 +125,31 @@ static void note_returned(wr_bank *bank, uint64_t bytes)
     wr_lock_leave(&bank->lock);
 }
 
+/* What the driver was handed back and has not let go of: it may need a push, and on an
+ * idle device nobody else gives it one. One that does not move is left alone until there
+ * is something new. */
+static bool may_drive(wr_bank *bank)
+{
+    uint64_t pending = wr_bank_pending(bank);
+    if (bank->options.no_idle || bank->table->progress == NULL || pending == 0) {
+        return false;
+    }
+    if (pending != WR_OWN(bank->driven_bytes)) {
+        WR_PUT(bank->driven_bytes, pending);
+        WR_PUT(bank->drives, 0);
+    }
+    return WR_OWN(bank->drives) < DRIVES_MAX;
+}
+
+static void drive(wr_bank *bank)
+{
+    if (may_drive(bank) && wr_barrier_enter(&bank->barrier)) {
+        WR_ADD(bank->drives, 1);
+        (void)bank->table->progress(bank->driver, false);
+        wr_barrier_leave(&bank->barrier);
+    }
+}
+
 void wr_idle_run(wr_bank *bank, uint64_t now_ms)
 {
     wr_idle_set_tick(bank, now_ms);
@@ -142,6 +168,7 @@ void wr_idle_run(wr_bank *bank, uint64_t now_ms)
         returned += give_back(bank, period * factor, UINT64_MAX);
     }
     note_returned(bank, returned);
+    drive(bank);
 }
 
 static uint64_t work_bytes(const wr_pool *pool)
@@ -170,5 +197,5 @@ bool wr_idle_has_work(wr_bank *bank)
         wr_manager_unlock(manager);
         wr_manager_unpin(manager);
     }
-    return work && above_floor(bank) > 0;
+    return (work && above_floor(bank) > 0) || may_drive(bank);
 }

@@ -180,6 +180,7 @@ typedef struct wr_bank {
     char apart_behind[64];
     wr_counter hot_bytes, hot_factor, hot_tick, hot_raised_tick; /* see idle.c */
     wr_counter returned_tick;
+    wr_counter driven_bytes, drives; /* pending bytes, and steps that left them so */
     uint64_t opened_ms;
     void (*wake)(struct wr_bank *bank); /* wakes the reclaimer; under a manager's lock */
     /* Calls the program's reclaim callbacks, those after number `*after`, until one says

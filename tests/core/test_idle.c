@@ -2,6 +2,9 @@
 /* Idle reclaim under a clock that the test moves. */
 #include "support.h"
 
+#include "manager/cleanup.h"
+#include "stream/device.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -43,6 +46,25 @@ static void idle__memory_goes_back_after_idle_ms_and_not_before(void **state)
     assert_true(took >= IDLE_MS - 500);
     assert_true(took <= IDLE_MS + 1000);
     assert_true(usage_of(r.device).idle_bytes >= 64 * MIB);
+    rig_close(&r);
+}
+
+/* Such bytes are in no pool, and no tick brings them back. */
+static void idle__a_driver_that_does_not_let_go_keeps_nobody_awake(void **state)
+{
+    (void)state;
+    weir_sim_desc sim = plain_sim();
+    sim.lets_go = WEIR_SIM_LETS_GO_NEVER;
+    rig r = rig_open(&sim, NULL);
+    uint64_t now = 1000;
+    for (int round = 0; round < 2; round++) {
+        drop(make(r.stream, 64 * MIB, NULL));
+        assert_ok(weir_device_memory_cleanup(r.device, NULL, NULL));
+        assert_true(wr_idle_has_work(&r.device->bank)); /* it is worth a try */
+        quiet_time(&r, &now, 5000);
+        assert_true(usage_of(r.device).driver_deferred_bytes > 0);
+        assert_false(wr_idle_has_work(&r.device->bank));
+    }
     rig_close(&r);
 }
 
@@ -222,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle__memory_goes_back_after_idle_ms_and_not_before),
+        cmocka_unit_test(idle__a_driver_that_does_not_let_go_keeps_nobody_awake),
         cmocka_unit_test(idle__the_sims_clock_counts_when_no_time_is_given),
         cmocka_unit_test(idle__can_be_turned_off),
         cmocka_unit_test(idle__keeps_the_devices_floor),

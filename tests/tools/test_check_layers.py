@@ -91,9 +91,12 @@ class CheckLayers(unittest.TestCase):
     def test_a_vendor_is_refused_outside_its_driver(self):
         self.write("src/driver/cuda/a.c", "#ifdef CUDART_VERSION\n#endif\n")
         self.write("src/pool/relationship.c", "#ifdef RELATIONSHIP\n#endif\n")
+        self.write("include/weir/webgpu.h", "#ifndef WEIR_WEBGPU_H\n#endif\n")
         self.assertEqual(self.complaints(), "")
         self.write("src/pool/a.c", "#if defined(WEIR_CUDA)\n#endif\n")
         self.assertIn("src/pool/a.c:2: #if on cuda", self.complaints())
+        self.write("include/weir/device.h", "#ifndef WEIR_WEBGPU_H\n#endif\n")
+        self.assertIn("include/weir/device.h:2: #if on webgpu", self.complaints())
 
     def test_long_files_are_refused(self):
         self.write("src/base/a.c", "\n" * 799)
