@@ -43,6 +43,7 @@ typedef struct weir_driver_properties {
                                  numbers of the driver's; else they are the process's */
     bool argument_buffers;    /* launches need their arguments in device memory too */
     uint32_t max_bindings;    /* the most of a launch, arguments not counted; 0: any */
+    uint64_t chunk_bytes;     /* the most of one chunk, see commit_chunks; 0: a granule */
 } weir_driver_properties;
 
 /* What the operating system or the driver says now. Unknown numbers are UINT64_MAX. */
@@ -135,13 +136,21 @@ struct weir_driver_table {
     /* A range of addresses without memory, aligned to the granule. */
     weir_result (*range_reserve)(weir_driver *driver, uint64_t bytes, uint64_t *address);
     weir_result (*range_free)(weir_driver *driver, uint64_t address, uint64_t bytes);
-    /* Backs whole granules of a range with memory: all of them or none. */
+    /* Backs whole granules of a range with memory: all of them or none. Each of them is a
+     * chunk: it can be decommitted and moved alone. */
     weir_result (*commit)(weir_driver *driver, uint64_t address, uint64_t bytes);
-    /* Takes the memory of committed granules back; their contents are gone. */
+    /* Takes the memory of committed chunks back; their contents are gone. */
     weir_result (*decommit)(weir_driver *driver, uint64_t address, uint64_t bytes);
-    /* Moves the memory of committed granules (not their contents) to bare ones; the total
-     * stays the same. All or none. NULL: decommit, then commit. */
+    /* Moves the memory of committed chunks (not their contents) to bare granules, where
+     * they are chunks of the same sizes; the total stays the same. All or none. NULL:
+     * decommit, then commit. */
     weir_result (*move)(weir_driver *driver, uint64_t to, uint64_t from, uint64_t bytes);
+    /* For drivers whose calls cost by chunk and hardly by byte; goes with the property
+     * chunk_bytes. Like commit, but in chunks of `chunk_bytes` (a multiple of the
+     * granule) counted from `address`, the last one maybe shorter, each of which is
+     * decommitted and moved whole. */
+    weir_result (*commit_chunks)(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                 uint64_t chunk_bytes);
 
     /* ---- optional: accounting ---- */
     weir_result (*memory_info)(weir_driver *driver, weir_memory_info *info);

@@ -25,7 +25,8 @@ typedef struct weir_sim_desc {
     uint64_t context_bytes;  /* UINT64_MAX: 400 MiB (0 is a device without overhead) */
     uint64_t granule_bytes;  /* 0: pages whole */
     weir_sim_lets_go lets_go;
-    uint64_t lag; /* see weir_sim_step; 0: fences pass as work completes */
+    uint64_t lag;         /* see weir_sim_step; 0: fences pass as work completes */
+    uint64_t chunk_bytes; /* the most that one chunk has; 0: a granule */
 } weir_sim_desc;
 
 /* Defaults: 24 GiB, 400 MiB of context, granules of 2 MiB, lets go at once. */

@@ -88,6 +88,13 @@ static weir_result commit(weir_driver *driver, uint64_t address, uint64_t bytes)
     return PASS(commit, address, bytes);
 }
 
+static weir_result commit_chunks(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                 uint64_t chunk_bytes)
+{
+    REFUSE_LOST(driver);
+    return PASS(commit_chunks, address, bytes, chunk_bytes);
+}
+
 static weir_result decommit(weir_driver *driver, uint64_t address, uint64_t bytes)
 {
     open_checked(driver, address, bytes);
@@ -317,6 +324,7 @@ static void properties(weir_driver *driver, weir_driver_properties *what)
     X(commit)                                                                            \
     X(decommit)                                                                          \
     X(move)                                                                              \
+    X(commit_chunks)                                                                     \
     X(memory_info)                                                                       \
     X(untouched)                                                                         \
     X(pending_bytes)                                                                     \

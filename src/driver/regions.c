@@ -22,9 +22,10 @@ wr_region *wr_region_create_range(uint64_t bytes, uint64_t granule_bytes)
 {
     uint64_t words = (bytes / granule_bytes + WORD_BITS - 1) / WORD_BITS;
     wr_region *region =
-        wr_host_alloc(sizeof *region + words * sizeof region->granules[0]);
+        wr_host_alloc(sizeof *region + 2 * words * sizeof region->granules[0]);
     if (region != NULL) {
         region->bytes = bytes;
+        region->word_count = words;
         region->is_range = true;
     }
     return region;
@@ -136,9 +137,36 @@ wr_region *wr_regions_find(const wr_regions *book, uint64_t address)
 
 /* ---- granules ---- */
 
+static bool read_bit(const uint64_t *bits, uint64_t granule)
+{
+    return bits[granule / WORD_BITS] >> granule % WORD_BITS & 1;
+}
+
+static void write_bit(uint64_t *bits, uint64_t granule, bool set)
+{
+    uint64_t bit = (uint64_t)1 << granule % WORD_BITS;
+    bits[granule / WORD_BITS] &= ~bit;
+    bits[granule / WORD_BITS] |= set ? bit : 0;
+}
+
 static bool is_committed(const wr_region *region, uint64_t granule)
 {
-    return region->granules[granule / WORD_BITS] >> granule % WORD_BITS & 1;
+    return read_bit(region->granules, granule);
+}
+
+/* A bare granule is joined to none. */
+static bool is_joined(const wr_regions *book, const wr_region *region, uint64_t granule)
+{
+    return granule < region->bytes / book->granule_bytes &&
+           read_bit(region->granules + region->word_count, granule);
+}
+
+static void set_granule(wr_region *region, uint64_t granule, bool committed, bool joined)
+{
+    WR_ASSERT(is_committed(region, granule) != committed);
+    write_bit(region->granules, granule, committed);
+    write_bit(region->granules + region->word_count, granule, joined);
+    region->committed_count += committed ? 1 : UINT64_MAX;
 }
 
 uint64_t wr_regions_run_end(const wr_regions *book, const wr_region *region,
@@ -160,16 +188,44 @@ uint64_t wr_regions_run_end(const wr_regions *book, const wr_region *region,
     return region->address + granule * book->granule_bytes;
 }
 
+void wr_regions_mark_chunks(const wr_regions *book, wr_region *region, uint64_t address,
+                            uint64_t bytes, uint64_t chunk_bytes)
+{
+    uint64_t first = (address - region->address) / book->granule_bytes;
+    uint64_t step = chunk_bytes / book->granule_bytes;
+    for (uint64_t i = 0; i < bytes / book->granule_bytes; i++) {
+        set_granule(region, first + i, true, i % step != 0);
+    }
+}
+
 void wr_regions_mark(const wr_regions *book, wr_region *region, uint64_t address,
                      uint64_t bytes, bool committed)
 {
     uint64_t first = (address - region->address) / book->granule_bytes;
-    uint64_t count = bytes / book->granule_bytes;
-    for (uint64_t granule = first; granule < first + count; granule++) {
-        WR_ASSERT(is_committed(region, granule) != committed);
-        region->granules[granule / WORD_BITS] ^= (uint64_t)1 << granule % WORD_BITS;
+    for (uint64_t i = 0; i < bytes / book->granule_bytes; i++) {
+        set_granule(region, first + i, committed, false);
     }
-    region->committed_count += committed ? count : -count;
+}
+
+void wr_regions_move(const wr_regions *book, wr_region *target, uint64_t to,
+                     wr_region *source, uint64_t from, uint64_t bytes)
+{
+    uint64_t first = (to - target->address) / book->granule_bytes;
+    uint64_t origin = (from - source->address) / book->granule_bytes;
+    for (uint64_t i = 0; i < bytes / book->granule_bytes; i++) {
+        set_granule(target, first + i, true, is_joined(book, source, origin + i));
+        set_granule(source, origin + i, false, false);
+    }
+}
+
+uint64_t wr_regions_chunk_end(const wr_regions *book, const wr_region *region,
+                              uint64_t address)
+{
+    uint64_t granule = (address - region->address) / book->granule_bytes;
+    do {
+        granule++;
+    } while (is_joined(book, region, granule));
+    return region->address + granule * book->granule_bytes;
 }
 
 /* ---- checks ---- */
@@ -189,6 +245,11 @@ weir_result wr_regions_check_size(const wr_regions *book, const char *call,
                         book->driver, call, bytes, book->granule_bytes);
     }
     return WEIR_OK;
+}
+
+weir_result wr_regions_check_chunk(const wr_regions *book, uint64_t chunk_bytes)
+{
+    return wr_regions_check_size(book, "commit_chunks", chunk_bytes);
 }
 
 static weir_result misuse(const wr_regions *book, const char *call, uint64_t address,
@@ -268,6 +329,11 @@ weir_result wr_regions_get_committed(const wr_regions *book, const char *call,
     WR_TRY(get_granules(book, call, address, bytes, &found));
     if (!are_all(book, found, address, bytes, true)) {
         return misuse(book, call, address, bytes, "granules of it are not committed");
+    }
+    uint64_t first = (address - found->address) / book->granule_bytes;
+    if (is_joined(book, found, first) ||
+        is_joined(book, found, first + bytes / book->granule_bytes)) {
+        return misuse(book, call, address, bytes, "it cuts a chunk");
     }
     *region = found;
     return WEIR_OK;

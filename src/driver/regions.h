@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The address book of a driver: every page and every range it handed out, by address, and
- * for ranges a bit per granule that says whether it is committed.
+ * for ranges two bits per granule: whether it is committed, and whether it belongs to the
+ * chunk of the granule before it.
  *
  *   page   | address ......... bytes |
- *   range  | address ......... bytes |   granules: 1 1 0 0 1 ...
+ *   range  | address ......... bytes |   committed: 1 1 0 0 1 ...
+ *                                        joined:    0 1 0 0 0 ...
  *
  * What Weir asks is checked against the book before anything is done: a page that is not
  * there, a granule committed twice, a range given back with memory in it are INVALID with
@@ -26,7 +28,8 @@ typedef struct wr_region {
     bool is_range;            /* else a page */
     uint64_t committed_count; /* granules with memory */
     void *data;               /* the driver's own; NULL at first */
-    uint64_t granules[];      /* a bit per granule, ranges only */
+    size_t word_count;        /* of each kind of bits */
+    uint64_t granules[];      /* ranges only: bits "committed", then bits "joined" */
 } wr_region;
 
 typedef struct wr_regions {
@@ -60,8 +63,8 @@ weir_result wr_regions_get_page(const wr_regions *book, const char *call,
                                 uint64_t address, uint64_t bytes, wr_region **region);
 weir_result wr_regions_get_range(const wr_regions *book, const char *call,
                                  uint64_t address, uint64_t bytes, wr_region **region);
-/* The range whose whole granules [address, address + bytes) are all committed, or all
- * bare. */
+/* The range whose whole granules [address, address + bytes) are all committed, in whole
+ * chunks, or all bare. */
 weir_result wr_regions_get_committed(const wr_regions *book, const char *call,
                                      uint64_t address, uint64_t bytes,
                                      wr_region **region);
@@ -71,9 +74,24 @@ weir_result wr_regions_get_bare(const wr_regions *book, const char *call,
 weir_result wr_regions_check_backed(const wr_regions *book, const char *call,
                                     uint64_t address, uint64_t bytes);
 
-/* Sets the state of granules that all have the other one. */
+/* Sets the state of granules that all have the other one; what is committed are chunks
+ * of a granule each. */
 void wr_regions_mark(const wr_regions *book, wr_region *region, uint64_t address,
                      uint64_t bytes, bool committed);
+/* Marks bare granules as committed in chunks of `chunk_bytes`, the last one maybe
+ * shorter.
+ */
+void wr_regions_mark_chunks(const wr_regions *book, wr_region *region, uint64_t address,
+                            uint64_t bytes, uint64_t chunk_bytes);
+/* Marks bare granules as committed, and the chunks [from, from + bytes) of `source`,
+ * whose sizes they take, as bare. */
+void wr_regions_move(const wr_regions *book, wr_region *target, uint64_t to,
+                     wr_region *source, uint64_t from, uint64_t bytes);
+/* The end of the chunk of committed granules that begins at `address`. */
+uint64_t wr_regions_chunk_end(const wr_regions *book, const wr_region *region,
+                              uint64_t address);
+/* The size of chunks is a positive multiple of the granule. */
+weir_result wr_regions_check_chunk(const wr_regions *book, uint64_t chunk_bytes);
 /* The end of the run of bytes from `address` (in `region`) on that have memory, or have
  * none, as that byte; `*backed` says which. A run that goes on behind `limit` may be cut
  * there, or at the end of that granule. */

@@ -37,21 +37,22 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 
 /* ---- unheld runs ---- */
 
-/* The longest stretch of granules that has passed in a free slice, at most `enough` bytes
- * of it; 0 if none. */
+/* The longest stretch of chunks that has passed in a free slice, or one that has `enough`
+ * bytes; 0 if none. */
 static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice,
                                uint64_t enough, uint64_t *begin_out)
 {
     const wr_page *page = wr_page_get(slice->page);
-    uint64_t granule = page->granule_bytes;
-    uint64_t at = page->address + round_up(slice->address - page->address, granule);
-    uint64_t begin = at, best = 0;
-    for (; at + granule <= wr_slice_end(slice) && best < enough; at += granule) {
-        if (!wr_moment_has_passed(pool->moment, page->marks[wr_page_granule(page, at)])) {
-            begin = at + granule;
-        } else if (at + granule - begin > best) {
-            best = at + granule - begin;
-            *begin_out = begin;
+    uint32_t at, end, next;
+    uint64_t best = 0;
+    wr_page_whole(page, slice->address, slice->extent_bytes, &at, &end);
+    for (uint32_t begin = at; at < end && best < enough; at = next) {
+        next = wr_page_chunk_end(page, at);
+        if (!wr_moment_has_passed(pool->moment, wr_page_chunk_mark(page, at, next))) {
+            begin = next;
+        } else if ((next - begin) * page->granule_bytes > best) {
+            best = (next - begin) * page->granule_bytes;
+            *begin_out = wr_page_granule_address(page, begin);
         }
     }
     return best;
@@ -94,9 +95,11 @@ static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t r
         if (!granular) {
             wanted = slice->extent_bytes;
         }
-        if (fits_layout(pool, slice, run_bytes, loose) &&
-            passed_stretch(lender, slice, wanted, begin) >= wanted) {
-            *end = *begin + wanted;
+        uint64_t found = fits_layout(pool, slice, run_bytes, loose)
+                             ? passed_stretch(lender, slice, wanted, begin)
+                             : 0;
+        if (found >= wanted) {
+            *end = *begin + found;
             return slice;
         }
         slice =

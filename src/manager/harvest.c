@@ -15,7 +15,7 @@
 #define FEW 64u
 #define SLACK_SHARE 10u /* of what a stream has, this part must be free */
 
-/* A stretch of granules of one age in one free slice. */
+/* A stretch of chunks of one age in one free slice. */
 typedef struct stretch {
     uint64_t age;
     uint64_t begin, end;
@@ -112,7 +112,23 @@ static bool wants_mark(gather *g, const wr_pool *pool, uint64_t mark, uint64_t b
     return mark < g->below;
 }
 
-/* Adds the whole granules of a free slice; those of one age in a row are one stretch. */
+/* The granule behind the chunks from `first` on that have one mark. */
+static uint32_t same_mark_end(const wr_page *page, uint32_t first, uint32_t end,
+                              uint64_t *mark)
+{
+    uint32_t next = wr_page_chunk_end(page, first);
+    *mark = wr_page_chunk_mark(page, first, next);
+    while (next < end) {
+        uint32_t after = wr_page_chunk_end(page, next);
+        if (wr_page_chunk_mark(page, next, after) != *mark) {
+            break;
+        }
+        next = after;
+    }
+    return next;
+}
+
+/* Adds the whole chunks of a free slice; those of one age in a row are one stretch. */
 static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
 {
     const wr_page *page = wr_page_get(slice->page);
@@ -124,10 +140,10 @@ static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
     }
     stretch open = {.slice = wr_slice_id_of(slice), .pool = pool->number};
     while (first < end) {
-        uint64_t mark = page->marks[first], begin = at;
-        do {
-            at += page->granule_bytes;
-        } while (++first < end && page->marks[first] == mark);
+        uint64_t mark, begin = at;
+        uint32_t next = same_mark_end(page, first, end, &mark);
+        at += (next - first) * page->granule_bytes;
+        first = next;
         bool wanted = wants_mark(g, pool, mark, at - begin);
         uint64_t age = age_of(g, mark);
         if (!wanted || open.age != age || open.end != begin) {
@@ -252,6 +268,20 @@ static void select_first(stretch *at, size_t count, uint64_t bytes)
     }
 }
 
+/* The bytes at the end of a stretch that come closest to `bytes` in whole chunks: not
+ * more, or, to cover them, not less. */
+static uint64_t cut_to(const gather *g, const stretch *s, uint64_t bytes)
+{
+    const wr_page *page = wr_page_get(wr_slice_get(s->slice)->page);
+    uint64_t begin = s->end - bytes;
+    uint32_t granule = wr_page_granule(page, begin);
+    uint32_t first = wr_page_chunk_begin(page, granule);
+    if (wr_page_granule_address(page, first) != begin && !g->want->cover) {
+        first = wr_page_chunk_end(page, granule);
+    }
+    return s->end - wr_page_granule_address(page, first);
+}
+
 /* Keeps as many stretches as at_most_bytes allows; the last one may be cut short. Whole
  * pages that do not fit are passed over. */
 static void limit_stretches(gather *g)
@@ -267,8 +297,7 @@ static void limit_stretches(gather *g)
         stretch s = g->at[i];
         uint64_t bytes = s.end - s.begin;
         if (bytes > left && pool_of(g, s.pool)->layout->granular) {
-            uint64_t granule = g->bank->granule_bytes;
-            bytes = (left + (g->want->cover ? granule - 1 : 0)) / granule * granule;
+            bytes = cut_to(g, &s, left);
             s.begin = s.end - bytes;
         }
         if (bytes > 0 && (bytes <= left || g->want->cover)) {
@@ -494,6 +523,7 @@ void wr_bank_make_bare(wr_bank *bank, wr_slice *slice)
         WR_SUB(class->pages, 1);
         return;
     }
+    wr_page_set_chunks(page, slice->address, slice->extent_bytes, 0);
     WR_SUB(class->reserved, slice->extent_bytes);
     WR_SUB(class->pages, slice->extent_bytes / bank->granule_bytes);
     slice->state = WR_SLICE_STATE_BARE;

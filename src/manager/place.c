@@ -140,18 +140,20 @@ static bool build_chain(search *s, const chain_link *seed)
     return s->chain[s->count - 1].segment.end - s->chain[0].segment.begin >= s->run_bytes;
 }
 
-/* Own runs can be cut anywhere, what comes from the bank only between granules. */
+/* Own runs can be cut anywhere, what comes from the bank only between chunks; bare
+ * granules are chunks of their own. */
 static uint64_t cut_up(const search *s, const chain_link *l, uint64_t address)
 {
-    uint64_t mask = s->page->granule_bytes - 1;
+    uint32_t last = wr_page_granule(s->page, address - 1);
     return l->own ? address
-                  : s->page->address + ((address - s->page->address + mask) & ~mask);
+                  : wr_page_granule_address(s->page, wr_page_chunk_end(s->page, last));
 }
 
 static uint64_t cut_down(const search *s, const chain_link *l, uint64_t address)
 {
-    uint64_t mask = s->page->granule_bytes - 1;
-    return l->own ? address : s->page->address + ((address - s->page->address) & ~mask);
+    uint32_t first = wr_page_granule(s->page, address);
+    return l->own ? address
+                  : wr_page_granule_address(s->page, wr_page_chunk_begin(s->page, first));
 }
 
 /* A window of the chain: [begin, end), from the link `first` to the link `last`. */
@@ -160,12 +162,12 @@ typedef struct window {
     uint64_t begin, end;
 } window;
 
-/* Bytes of a link's whole granules that [begin, end) touches. */
+/* Bytes of a link's whole chunks that [begin, end) touches. */
 static uint64_t whole_within(const search *s, const chain_link *l, uint64_t begin,
                              uint64_t end)
 {
-    uint32_t first = wr_page_granule(s->page, begin);
-    uint32_t last = wr_page_granule(s->page, end - 1) + 1;
+    uint32_t first = wr_page_chunk_begin(s->page, wr_page_granule(s->page, begin));
+    uint32_t last = wr_page_chunk_end(s->page, wr_page_granule(s->page, end - 1));
     first = first > l->whole_first ? first : l->whole_first;
     last = last < l->whole_last ? last : l->whole_last;
     return first < last ? (last - first) * s->page->granule_bytes : 0;

@@ -21,12 +21,15 @@
 #define TIGHT_REQUESTS 5000u
 #define TIGHT_REQUESTS_PER_CREDIT 64u
 #define TIGHT_PAUSE_MAX 31u
-#define RANGE_FACTOR 4u /* addresses per byte of device memory */
+#define CHUNKS_PER_PIECE 2u    /* at least, where pieces have so many granules... */
+#define CHUNKS_PER_DEVICE 128u /* ...and in all, where reserved memory has */
+#define RANGE_FACTOR 4u        /* addresses per byte of device memory */
 
 /* A bare piece of the window: backed from its start by moves, at its end by new granules.
  */
 typedef struct piece {
     wr_slice *slice;
+    wr_loot loot; /* chunks to move there; they fit */
     uint64_t moved_bytes, new_bytes;
 } piece;
 
@@ -46,9 +49,10 @@ typedef struct growth {
     uint32_t piece_count;
     wr_slice *hidden[WR_PLACE_SEGMENTS]; /* backed ones, in transit */
     uint32_t hidden_count;
-    wr_loot loot;         /* granules to move there */
-    wr_slice_id moved;    /* slices whose memory has been moved, by held.link */
-    wr_slab_cache spares; /* for cutting pieces that could not be backed */
+    wr_loot loot;           /* taken to be moved, but in no piece's loot */
+    uint64_t planned_bytes; /* in the pieces' loot */
+    wr_slice_id moved;      /* slices whose memory has been moved, by held.link */
+    wr_slab_cache spares;   /* for cutting pieces that could not be backed */
 } growth;
 
 /* ---- books ---- */
@@ -290,14 +294,9 @@ static weir_result start(growth *g)
 
 /* ---- backing ---- */
 
-static weir_result move_granules(wr_bank *bank, uint64_t to, uint64_t from,
-                                 uint64_t bytes)
+static weir_result remake(wr_bank *bank, uint64_t to, uint64_t from, uint64_t bytes)
 {
     const weir_driver_table *table = bank->table;
-    WR_COUNT(bank->events.moves);
-    if (table->move != NULL) {
-        return table->move(bank->driver, to, from, bytes);
-    }
     WR_TRY(table->decommit(bank->driver, from, bytes));
     weir_result result = table->commit(bank->driver, to, bytes);
     if (result != WEIR_OK) {
@@ -305,6 +304,22 @@ static weir_result move_granules(wr_bank *bank, uint64_t to, uint64_t from,
         weir_result restored = table->commit(bank->driver, from, bytes);
         return restored == WEIR_OK ? result : WEIR_DEVICE_LOST;
     }
+    return WEIR_OK;
+}
+
+static weir_result move_chunks(growth *g, uint64_t to, const wr_slice *slice)
+{
+    wr_bank *bank = g->bank;
+    wr_page *page = wr_page_get(slice->page);
+    uint64_t bytes = slice->extent_bytes;
+    WR_COUNT(bank->events.moves);
+    if (bank->table->move == NULL) {
+        weir_result result = remake(bank, to, slice->address, bytes);
+        wr_page_set_chunks(page, slice->address, bytes, 0);
+        return result;
+    }
+    WR_TRY(bank->table->move(bank->driver, to, slice->address, bytes));
+    wr_page_copy_chunks(g->page, to, page, slice->address, bytes);
     return WEIR_OK;
 }
 
@@ -324,27 +339,52 @@ static void drop_new(growth *g)
         weir_result result =
             g->bank->table->decommit(g->bank->driver, address, p->new_bytes);
         if (result == WEIR_OK || result == WEIR_DEVICE_LOST) {
+            wr_page_set_chunks(g->page, address, p->new_bytes, 0);
             p->new_bytes = 0;
         }
     }
     wr_barrier_leave(&g->bank->barrier);
 }
 
+/* The size of the chunks in which so many bytes are made: large enough that the driver's
+ * price, which goes by chunk, does not matter, small beside the piece and beside all that
+ * is reserved, because a chunk that is partly held stays whole. 0: the driver knows none.
+ */
+static uint64_t choose_chunk(const growth *g, uint64_t bytes)
+{
+    uint64_t granule = g->bank->granule_bytes;
+    uint64_t most = g->bank->properties.chunk_bytes;
+    uint64_t reserved = WR_GET(g->bank->reserved) + bytes;
+    uint64_t chunk = bytes / CHUNKS_PER_PIECE;
+    chunk = chunk < reserved / CHUNKS_PER_DEVICE ? chunk : reserved / CHUNKS_PER_DEVICE;
+    chunk = chunk < most ? chunk : most;
+    chunk = chunk / granule * granule;
+    return chunk >= granule || most == 0 ? chunk : granule;
+}
+
+static weir_result commit_piece(growth *g, uint64_t address, uint64_t bytes)
+{
+    const wr_bank *bank = g->bank;
+    uint64_t chunk_bytes = choose_chunk(g, bytes);
+    WR_COUNT(g->bank->events.commits);
+    WR_TRY(chunk_bytes == 0
+               ? bank->table->commit(bank->driver, address, bytes)
+               : bank->table->commit_chunks(bank->driver, address, bytes, chunk_bytes));
+    wr_page_set_chunks(g->page, address, bytes, chunk_bytes);
+    return WEIR_OK;
+}
+
 /* New granules first, from the window's end: a refusal then has changed nothing. Goes on
  * where an earlier call was refused. */
 static weir_result commit_new(growth *g)
 {
-    uint64_t left = g->new_bytes;
-    for (uint32_t i = g->piece_count; i-- > 0 && left > 0;) {
+    for (uint32_t i = g->piece_count; i-- > 0;) {
         piece *p = &g->pieces[i];
-        uint64_t bytes = left < p->slice->extent_bytes ? left : p->slice->extent_bytes;
-        if (p->new_bytes == 0) {
-            WR_COUNT(g->bank->events.commits);
-            WR_TRY(g->bank->table->commit(g->bank->driver, wr_slice_end(p->slice) - bytes,
-                                          bytes));
+        uint64_t bytes = p->slice->extent_bytes - p->loot.bytes - p->new_bytes;
+        if (bytes > 0) {
+            WR_TRY(commit_piece(g, wr_slice_end(p->slice) - bytes, bytes));
             p->new_bytes = bytes;
         }
-        left -= p->new_bytes < left ? p->new_bytes : left;
     }
     return WEIR_OK;
 }
@@ -353,7 +393,7 @@ static weir_result commit_new(growth *g)
  * books. */
 static weir_result promise_new(growth *g)
 {
-    uint64_t bytes = g->bare_bytes - g->loot.bytes;
+    uint64_t bytes = g->bare_bytes - g->planned_bytes;
     if (bytes > g->new_bytes) {
         WR_TRY(wr_bank_promise(g->bank, bytes - g->new_bytes));
     } else if (bytes < g->new_bytes) {
@@ -365,65 +405,115 @@ static weir_result promise_new(growth *g)
     return WEIR_OK;
 }
 
-/* The first piece that is not filled yet, and how much it still takes. */
-static piece *next_piece(growth *g, uint64_t *room)
+static void push_loot(wr_loot *loot, wr_slice *slice)
 {
-    piece *p = g->pieces;
-    while (p->slice->extent_bytes == p->new_bytes + p->moved_bytes) {
-        p++;
-    }
-    *room = p->slice->extent_bytes - p->new_bytes - p->moved_bytes;
-    return p;
+    slice->held.link = loot->first;
+    loot->first = wr_slice_id_of(slice);
+    loot->bytes += slice->extent_bytes;
 }
 
-/* Takes the next slice of loot, cut to at most `room`; NULL: no host memory. */
-static wr_slice *next_loot(growth *g, uint64_t room)
+static wr_slice *pop_loot(wr_loot *loot)
 {
-    wr_slice *slice = wr_slice_get(g->loot.first);
-    if (slice->extent_bytes <= room) {
-        g->loot.first = slice->held.link;
-        g->loot.bytes -= slice->extent_bytes;
-        return slice;
-    }
+    wr_slice *slice = wr_slice_get(loot->first);
+    loot->first = slice->held.link;
+    loot->bytes -= slice->extent_bytes;
+    return slice;
+}
+
+/* Where a slice of loot is cut to have at most `room` bytes; its start: not even one
+ * chunk fits. */
+static uint64_t cut_for(const wr_slice *slice, uint64_t room)
+{
+    const wr_page *page = wr_page_get(slice->page);
+    uint32_t first, end;
+    wr_page_whole(page, slice->address, room, &first, &end);
+    return wr_page_granule_address(page, end);
+}
+
+/* Cuts a slice of loot in two; the second one, or NULL: no host memory. */
+static wr_slice *cut_loot(growth *g, wr_slice *slice, uint64_t end)
+{
     wr_bank_lock(g->bank);
-    bool spares = wr_slab_fill(&g->bank->cache, WR_POOL_SPARES);
-    if (spares) {
-        wr_slice *rest = wr_slab_pop(&g->bank->cache);
-        wr_page_split(wr_page_get(slice->page), slice, slice->address + room, rest);
-        rest->held.link = slice->held.link;
-        g->loot.first = wr_slice_id_of(rest);
-        g->loot.bytes -= room;
+    wr_slice *rest = NULL;
+    if (wr_slab_fill(&g->bank->cache, WR_POOL_SPARES)) {
+        rest = wr_slab_pop(&g->bank->cache);
+        wr_page_split(wr_page_get(slice->page), slice, end, rest);
     }
     wr_bank_unlock(g->bank);
-    return spares ? slice : NULL;
+    return rest;
 }
 
-static void put_back(growth *g, wr_slice *slice)
+/* Puts what fits of a slice into the piece, the rest into `left`. */
+static weir_result plan_slice(growth *g, piece *p, wr_slice *slice, wr_loot *left)
 {
-    slice->held.link = g->loot.first;
-    g->loot.first = wr_slice_id_of(slice);
-    g->loot.bytes += slice->extent_bytes;
+    uint64_t room = p->slice->extent_bytes - p->loot.bytes - p->new_bytes;
+    if (slice->extent_bytes <= room) {
+        push_loot(&p->loot, slice);
+        return WEIR_OK;
+    }
+    uint64_t end = cut_for(slice, room);
+    wr_slice *rest = end == slice->address ? slice : cut_loot(g, slice, end);
+    push_loot(left, rest != NULL ? rest : slice);
+    if (rest == NULL) {
+        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a slice's record");
+    }
+    if (rest != slice) {
+        push_loot(&p->loot, slice);
+    }
+    return WEIR_OK;
+}
+
+/* Gives the piece what fits of the loot; what does not is left. */
+static weir_result plan_piece(growth *g, piece *p)
+{
+    wr_loot left = {0};
+    uint64_t before = p->loot.bytes;
+    weir_result result = WEIR_OK;
+    while (g->loot.first != 0 && result == WEIR_OK) {
+        result = plan_slice(g, p, pop_loot(&g->loot), &left);
+    }
+    while (left.first != 0) {
+        push_loot(&g->loot, pop_loot(&left));
+    }
+    g->planned_bytes += p->loot.bytes - before;
+    return result;
+}
+
+static weir_result plan(growth *g)
+{
+    for (uint32_t i = 0; i < g->piece_count && g->loot.first != 0; i++) {
+        WR_TRY(plan_piece(g, &g->pieces[i]));
+    }
+    return WEIR_OK;
+}
+
+/* What was not moved is no piece's any more. */
+static void unplan(growth *g)
+{
+    for (uint32_t i = 0; i < g->piece_count; i++) {
+        while (g->pieces[i].loot.first != 0) {
+            push_loot(&g->loot, pop_loot(&g->pieces[i].loot));
+        }
+    }
+}
+
+static weir_result move_to_piece(growth *g, piece *p)
+{
+    while (p->loot.first != 0) {
+        wr_slice *slice = wr_slice_get(p->loot.first);
+        WR_TRY(move_chunks(g, p->slice->address + p->moved_bytes, slice));
+        pop_loot(&p->loot);
+        p->moved_bytes += slice->extent_bytes;
+        slice->held.link = g->moved;
+        g->moved = wr_slice_id_of(slice);
+    }
+    return WEIR_OK;
 }
 
 static weir_result move_loot(growth *g)
 {
-    while (g->loot.first != 0) {
-        uint64_t room;
-        piece *p = next_piece(g, &room);
-        wr_slice *slice = next_loot(g, room);
-        if (slice == NULL) {
-            return wr_error(WEIR_OUT_OF_HOST_MEMORY,
-                            "no host memory for a slice's record");
-        }
-        weir_result result = move_granules(g->bank, p->slice->address + p->moved_bytes,
-                                           slice->address, slice->extent_bytes);
-        if (result != WEIR_OK) {
-            put_back(g, slice);
-            return result;
-        }
-        p->moved_bytes += slice->extent_bytes;
-        slice->held.link = g->moved;
-        g->moved = wr_slice_id_of(slice);
+    for (uint32_t i = 0; i < g->piece_count; i++) {
+        WR_TRY(move_to_piece(g, &g->pieces[i]));
     }
     return WEIR_OK;
 }
@@ -437,10 +527,11 @@ static uint64_t made_bytes(const growth *g)
     return bytes;
 }
 
-/* Unheld granules, from this stream, the bank, and others. */
+/* Unheld chunks, from this stream, the bank, and others. */
 static void find_loot(growth *g, bool from_slack)
 {
-    wr_harvest want = {.at_most_bytes = g->bare_bytes - made_bytes(g),
+    uint64_t covered = made_bytes(g) + g->planned_bytes + g->loot.bytes;
+    wr_harvest want = {.at_most_bytes = g->bare_bytes - covered,
                        .granules_only = true,
                        .from_slack = from_slack};
     wr_harvest_take_all(g->bank, g->manager, &want, g->bank->roster_count > 1, &g->loot);
@@ -449,14 +540,15 @@ static void find_loot(growth *g, bool from_slack)
 /* What the loot does not cover is asked of the driver. */
 static weir_result cover(growth *g)
 {
-    if (g->tight && g->loot.bytes < g->bare_bytes) {
+    WR_TRY(plan(g));
+    if (g->tight && g->planned_bytes < g->bare_bytes) {
         return WEIR_BUSY;
     }
     WR_TRY(promise_new(g));
     return commit_new(g);
 }
 
-/* Moves granules there; where nothing may be moved all of them are new. */
+/* Moves chunks there; where nothing may be moved all of them are new. */
 static weir_result fill(growth *g, bool may_move)
 {
     bool alone = g->bank->roster_count == 1;
@@ -470,7 +562,11 @@ static weir_result fill(growth *g, bool may_move)
         find_loot(g, false);
         result = g->loot.bytes > before ? cover(g) : result;
     }
-    return result == WEIR_OK ? move_loot(g) : result;
+    if (result == WEIR_OK) {
+        result = move_loot(g);
+    }
+    unplan(g);
+    return result;
 }
 
 static weir_result back(growth *g)

@@ -7,6 +7,13 @@
  * is a span; its slices are linked, and nobody follows a link into another owner's span.
  * A page without granules is one granule as large as itself.
  *
+ * A chunk is a run of granules that the driver made at once, and can only move and take
+ * back at once; it has one owner. `joined` says that a granule belongs to the chunk of
+ * the one before it. Where the driver knows no chunks, each granule is one.
+ *
+ *      joined     |  0  |  1  |  1  |  0  |  0  |  1  |
+ *      chunks     [      first      ][ 2nd ][   3rd   ]
+ *
  *      granules   |    0    |    1    |    2    |    3    |    4    |
  *      owner      |    A    |    A    |   bank  |    B    |    B    |
  *      slices     [ held ][ free     ][  bare  ][ held ][   free   ]
@@ -34,7 +41,9 @@ typedef struct wr_page {
     uint64_t granule_bytes; /* = bytes for a whole page */
     uint64_t *marks;        /* per granule: time of last release */
     wr_granule *granules;
-    wr_granule single; /* storage for whole pages */
+    _Atomic uint8_t *joined; /* per granule and one behind; 0 for bare ones */
+    wr_granule single;       /* storage for whole pages */
+    _Atomic uint8_t single_joined[2];
     uint64_t single_mark;
     uint32_t granule_count;
     uint32_t granule_shift; /* 63 for a whole page */
@@ -77,10 +86,54 @@ static inline uint64_t wr_page_granule_address(const wr_page *page, uint32_t gra
     return page->address + granule * page->granule_bytes;
 }
 
+/* ---- chunks ---- */
+
+static inline bool wr_page_is_joined(const wr_page *page, uint32_t granule)
+{
+    return atomic_load_explicit(&page->joined[granule], memory_order_relaxed) != 0;
+}
+
+/* The first granule of the chunk that `granule` is in. */
+static inline uint32_t wr_page_chunk_begin(const wr_page *page, uint32_t granule)
+{
+    while (wr_page_is_joined(page, granule)) {
+        granule--;
+    }
+    return granule;
+}
+
+/* The granule behind that chunk. */
+static inline uint32_t wr_page_chunk_end(const wr_page *page, uint32_t granule)
+{
+    do {
+        granule++;
+    } while (wr_page_is_joined(page, granule));
+    return granule;
+}
+
+/* Notes that whole granules were backed in chunks of `chunk_bytes`, the last one shorter;
+ * 0 makes each granule one, as bare ones must be. */
+void wr_page_set_chunks(wr_page *page, uint64_t address, uint64_t bytes,
+                        uint64_t chunk_bytes);
+/* The chunks at `from` have gone to `to` of another page or this one. */
+void wr_page_copy_chunks(wr_page *page, uint64_t to, const wr_page *source, uint64_t from,
+                         uint64_t bytes);
+
+/* The mark of the granule in the chunk [first, end) that was released last. */
+static inline uint64_t wr_page_chunk_mark(const wr_page *page, uint32_t first,
+                                          uint32_t end)
+{
+    uint64_t mark = page->marks[first];
+    for (uint32_t g = first + 1; g < end; g++) {
+        mark = page->marks[g] > mark ? page->marks[g] : mark;
+    }
+    return mark;
+}
+
 /* ---- residency ---- */
 
-/* The granules that lie wholly in [address, address + bytes): [*first, *end), maybe none.
- */
+/* The granules of the chunks that lie wholly in [address, address + bytes):
+ * [*first, *end), maybe none. */
 static inline void wr_page_whole(const wr_page *page, uint64_t address, uint64_t bytes,
                                  uint32_t *first, uint32_t *end)
 {
@@ -92,16 +145,24 @@ static inline void wr_page_whole(const wr_page *page, uint64_t address, uint64_t
     }
     *first = (uint32_t)((begin + page->granule_bytes - 1) >> page->granule_shift);
     *end = (uint32_t)((begin + bytes) >> page->granule_shift);
+    while (*first < *end && wr_page_is_joined(page, *first)) {
+        (*first)++;
+    }
+    while (*first < *end && wr_page_is_joined(page, *end)) {
+        (*end)--;
+    }
     *end = *end < *first ? *first : *end;
 }
 
-/* Bytes of the granules [first, end) whose marks have passed. */
+/* Bytes of the chunks in the granules [first, end) whose marks have passed. */
 static inline uint64_t wr_page_settled_bytes(const wr_page *page, const wr_moment *moment,
                                              uint32_t first, uint32_t end)
 {
     uint64_t count = 0;
-    for (uint32_t g = first; g < end; g++) {
-        count += wr_moment_has_passed(moment, page->marks[g]);
+    for (uint32_t g = first, next; g < end; g = next) {
+        next = wr_page_chunk_end(page, g);
+        uint64_t mark = wr_page_chunk_mark(page, g, next);
+        count += wr_moment_has_passed(moment, mark) ? next - g : 0;
     }
     return count * page->granule_bytes;
 }

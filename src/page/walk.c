@@ -9,15 +9,17 @@ typedef struct walk {
     const struct wr_pool *owner;
     const wr_moment *moment;
     wr_totals *totals;
-    uint32_t granule;    /* the granule being added up */
+    uint32_t granule;    /* where the chunk being added up begins */
     uint64_t free_bytes; /* free so far in it */
 } walk;
 
-/* The granule being added up is complete. */
-static void close_granule(walk *w)
+/* The chunk being added up is complete. */
+static void close_chunk(walk *w)
 {
-    bool passed = wr_moment_has_passed(w->moment, w->page->marks[w->granule]);
-    if (w->free_bytes < w->page->granule_bytes) {
+    uint32_t end = wr_page_chunk_end(w->page, w->granule);
+    bool passed =
+        wr_moment_has_passed(w->moment, wr_page_chunk_mark(w->page, w->granule, end));
+    if (w->free_bytes < (end - w->granule) * w->page->granule_bytes) {
         w->totals->pinned += w->free_bytes;
     } else if (passed) {
         w->totals->releasable += w->free_bytes;
@@ -27,15 +29,16 @@ static void close_granule(walk *w)
     w->free_bytes = 0;
 }
 
-/* Adds a free slice granule by granule. */
+/* Adds a free slice chunk by chunk. */
 static void add_free(walk *w, const wr_slice *slice)
 {
     for (uint64_t at = slice->address; at < wr_slice_end(slice);) {
-        uint32_t granule = wr_page_granule(w->page, at);
-        uint64_t end = wr_page_granule_address(w->page, granule) + w->page->granule_bytes;
+        uint32_t granule = wr_page_chunk_begin(w->page, wr_page_granule(w->page, at));
+        uint64_t end =
+            wr_page_granule_address(w->page, wr_page_chunk_end(w->page, granule));
         end = end < wr_slice_end(slice) ? end : wr_slice_end(slice);
         if (granule != w->granule) {
-            close_granule(w);
+            close_chunk(w);
             w->granule = granule;
         }
         w->free_bytes += end - at;
@@ -91,6 +94,9 @@ static const char *walk_span(walk *w, uint32_t first, uint32_t *end)
     if (slice->address != wr_page_granule_address(w->page, first) || slice->prev != 0) {
         return "a span does not begin with its first slice";
     }
+    if (wr_page_is_joined(w->page, first)) {
+        return "a chunk has two owners";
+    }
     w->granule = first;
     for (;;) {
         const char *wrong = walk_slice(w, slice);
@@ -109,7 +115,7 @@ static const char *walk_span(walk *w, uint32_t first, uint32_t *end)
         }
         slice = next;
     }
-    close_granule(w);
+    close_chunk(w);
     *end = wr_page_granule(w->page, wr_slice_end(slice) - 1) + 1;
     if (wr_slice_get(w->page->granules[*end - 1].last) != slice) {
         return "a span does not end with its last slice";

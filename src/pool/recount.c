@@ -32,21 +32,23 @@ static bool is_free_beside(wr_slice_id id, uint64_t bound, bool before)
     return true;
 }
 
-/* The granules that are whole if, and only if, this slice is free: [*first, *end). */
+/* The granules of the chunks that are whole if, and only if, this slice is free:
+ * [*first, *end). */
 static void whole_with(const wr_page *page, const wr_slice *slice, uint32_t *first,
                        uint32_t *end)
 {
-    uint32_t begin_granule = wr_page_granule(page, slice->address);
-    uint32_t last_granule = wr_page_granule(page, wr_slice_end(slice) - 1);
-    uint64_t begin = wr_page_granule_address(page, begin_granule);
-    uint64_t last_end = wr_page_granule_address(page, last_granule) + page->granule_bytes;
-    bool begins = is_free_beside(slice->prev, begin, true);
-    bool ends = is_free_beside(slice->next, last_end, false);
-    if (begin_granule == last_granule) {
+    uint32_t begin = wr_page_chunk_begin(page, wr_page_granule(page, slice->address));
+    uint32_t last =
+        wr_page_chunk_begin(page, wr_page_granule(page, wr_slice_end(slice) - 1));
+    uint32_t last_end = wr_page_chunk_end(page, last);
+    bool begins = is_free_beside(slice->prev, wr_page_granule_address(page, begin), true);
+    bool ends =
+        is_free_beside(slice->next, wr_page_granule_address(page, last_end), false);
+    if (begin == last) {
         begins = ends = begins && ends;
     }
-    *first = begins ? begin_granule : begin_granule + 1;
-    *end = ends ? last_granule + 1 : last_granule;
+    *first = begins ? begin : wr_page_chunk_end(page, begin);
+    *end = ends ? last_end : last;
     *end = *end < *first ? *first : *end;
 }
 
@@ -64,7 +66,7 @@ static void add_slice(count *c, const wr_slice *slice)
     if (shares_granules(c->pool)) {
         whole_with(page, slice, &first, &end);
         if (first < end && wr_page_granule_address(page, first) < slice->address) {
-            first++;
+            first = wr_page_chunk_end(page, first);
         }
     } else {
         wr_page_whole(page, slice->address, slice->extent_bytes, &first, &end);

@@ -43,17 +43,20 @@ static weir_result check_properties(const wr_bank *bank)
     const weir_driver_properties *p = &bank->properties;
     bool power = (p->granule_bytes & (p->granule_bytes - 1)) == 0;
     bool granular = p->granule_bytes != 0;
-    if (!power || (granular && p->granule_bytes < 4096) || p->capacity_bytes == 0 ||
-        p->capacity_bytes > UINT64_C(1) << 44 ||
+    bool chunky = granular && p->chunk_bytes != 0;
+    bool unsound = chunky && (p->chunk_bytes % p->granule_bytes != 0 ||
+                              bank->table->commit_chunks == NULL);
+    if (!power || unsound || (granular && p->granule_bytes < 4096) ||
+        p->capacity_bytes == 0 || p->capacity_bytes > UINT64_C(1) << 44 ||
         (granular &&
          (bank->table->range_reserve == NULL || bank->table->range_free == NULL ||
           bank->table->commit == NULL || bank->table->decommit == NULL))) {
         return wr_error(
             WEIR_INVALID,
-            "driver %s: granules of %llu bytes on a device of %llu bytes do not "
-            "make sense, or range entries are missing",
+            "driver %s: granules of %llu bytes in chunks of %llu on a device of %llu "
+            "bytes do not make sense, or range entries are missing",
             bank->table->name, (unsigned long long)p->granule_bytes,
-            (unsigned long long)p->capacity_bytes);
+            (unsigned long long)p->chunk_bytes, (unsigned long long)p->capacity_bytes);
     }
     return WEIR_OK;
 }

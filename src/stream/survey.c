@@ -20,13 +20,13 @@ typedef struct pin_survey {
     size_t capacity;
 } pin_survey;
 
-/* Bytes of free neighbours, on one side, in granules that `slice` shares with them. */
+/* Bytes of free neighbours, on one side, in chunks that `slice` shares with them. */
 static uint64_t pinned_beside(const wr_page *page, const wr_slice *slice, bool before)
 {
-    uint64_t begin = wr_page_granule_address(page, wr_page_granule(page, slice->address));
-    uint64_t end =
-        wr_page_granule_address(page, wr_page_granule(page, wr_slice_end(slice) - 1)) +
-        page->granule_bytes;
+    uint32_t first = wr_page_chunk_begin(page, wr_page_granule(page, slice->address));
+    uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
+    uint64_t begin = wr_page_granule_address(page, first);
+    uint64_t end = wr_page_granule_address(page, wr_page_chunk_end(page, last));
     uint64_t bytes = 0;
     wr_slice_id id = before ? slice->prev : slice->next;
     while (id != 0) {

@@ -65,6 +65,7 @@ typedef struct model_tag {
 struct model;
 
 typedef struct model_desc {
+    uint64_t chunk_bytes; /* the most of one chunk; 0: a granule */
     const char *preset;
     const weir_pool_desc *pools; /* a list in place of the preset, which names it then */
     size_t pool_count;

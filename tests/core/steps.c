@@ -102,7 +102,8 @@ static unsigned current_tag(const model *m)
  */
 static void check_failure_is_true(const model *m, uint64_t bytes, uint64_t alignment)
 {
-    bool exact = m->granule_bytes != 0 && !m->armed && !m->desc.no_wait;
+    bool exact = m->granule_bytes != 0 && m->desc.chunk_bytes == 0 && !m->armed &&
+                 !m->desc.no_wait;
     if (!exact) {
         return;
     }
@@ -617,6 +618,7 @@ void model_open(model *m, const model_desc *desc, choices *from)
     sim.capacity_bytes = 512 * MIB;
     sim.context_bytes = 16 * MIB;
     sim.granule_bytes = desc->granule_bytes;
+    sim.chunk_bytes = desc->chunk_bytes;
     m->room_bytes = sim.capacity_bytes - sim.context_bytes;
     bool whole_pages = strcmp(desc->preset, "elastic") != 0;
     m->granule_bytes = whole_pages ? 0 : desc->granule_bytes;

@@ -10,7 +10,7 @@
 
 #include "model.h"
 
-#define CONFIGURATIONS 9
+#define CONFIGURATIONS 10
 #define SHORT_OPS 8000
 #define SOAK_OPS 10000000
 
@@ -57,6 +57,14 @@ static void model__elastic_with_granules_agrees(void **state)
 {
     (void)state;
     run((model_desc){.preset = "elastic", .granule_bytes = 2 * MIB});
+}
+
+/* Granules so small that chunks have several of them even here. */
+static void model__elastic_with_chunks_agrees(void **state)
+{
+    (void)state;
+    run((model_desc){
+        .preset = "elastic", .granule_bytes = 64 * KIB, .chunk_bytes = 2 * MIB});
 }
 
 static void model__elastic_with_whole_pages_agrees(void **state)
@@ -128,6 +136,7 @@ int main(void)
     print_message("WEIR_SEED=%llu\n", (unsigned long long)seed());
     const struct CMUnitTest tests[CONFIGURATIONS] = {
         cmocka_unit_test(model__elastic_with_granules_agrees),
+        cmocka_unit_test(model__elastic_with_chunks_agrees),
         cmocka_unit_test(model__elastic_with_whole_pages_agrees),
         cmocka_unit_test(model__adaptive_agrees),
         cmocka_unit_test(model__adaptive_takes_whole_pages_beside_granules),

@@ -30,11 +30,14 @@ enum {
     X(host, "host", "", NULL, 0)                                                         \
     X(sim, "sim", "", NULL, IS_HOLLOW)                                                   \
     X(sim_plain, "sim", "", &sim_plain_desc, IS_HOLLOW)                                  \
+    X(sim_chunks, "sim", "", &sim_chunks_desc, IS_HOLLOW)                                \
     X(cuda, "cuda", "", NULL, MAY_BE_MISSING)                                            \
     X(webgpu, "webgpu", "", NULL, MAY_BE_MISSING)                                        \
     X(webgpu_null, "webgpu", "null", NULL, MAY_BE_MISSING | IS_HOLLOW)
 
 static const weir_sim_desc sim_plain_desc = {.context_bytes = UINT64_MAX};
+static const weir_sim_desc sim_chunks_desc = {
+    .context_bytes = UINT64_MAX, .granule_bytes = 2 * MIB, .chunk_bytes = 32 * MIB};
 
 #define CONTRACT_LIST(X, variant)                                                        \
     X(says_what_its_device_is, variant)                                                  \
@@ -46,6 +49,7 @@ static const weir_sim_desc sim_plain_desc = {.context_bytes = UINT64_MAX};
     X(refuses_to_free_what_is_not_a_page, variant)                                       \
     X(gives_ranges_that_are_aligned_and_bare, variant)                                   \
     X(commits_and_decommits_any_granules_of_a_range, variant)                            \
+    X(commits_chunks_that_go_and_move_whole, variant)                                    \
     X(counts_commits_against_the_capacity_until_they_are_gone, variant)                  \
     X(refuses_granules_in_the_wrong_state_and_changes_nothing, variant)                  \
     X(refuses_addresses_outside_granules_and_ranges, variant)                            \

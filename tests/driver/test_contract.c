@@ -181,6 +181,35 @@ static void commits_and_decommits_any_granules_of_a_range(driver_rig *rig)
     assert_ok(rig->table->range_free(rig->driver, range, 70 * granule));
 }
 
+static void commits_chunks_that_go_and_move_whole(driver_rig *rig)
+{
+    uint64_t granule = granule_of(rig);
+    skip_if(rig->properties.chunk_bytes == 0, "the driver knows no chunks");
+    const weir_driver_table *table = rig->table;
+    uint64_t range = take_range(rig, 40);
+    uint64_t far = range + 20 * granule;
+    assert_true(rig->properties.chunk_bytes % granule == 0);
+    assert_result(table->commit_chunks(rig->driver, range, granule, 0), WEIR_INVALID);
+    assert_result(table->commit_chunks(rig->driver, range, granule, granule - 1),
+                  WEIR_INVALID);
+    /* three of 4 granules, and one of 1 */
+    assert_ok(table->commit_chunks(rig->driver, range, 13 * granule, 4 * granule));
+    assert_result(table->decommit(rig->driver, range, 3 * granule), WEIR_INVALID);
+    assert_result(table->decommit(rig->driver, range + granule, 3 * granule),
+                  WEIR_INVALID);
+    assert_result(table->move(rig->driver, far, range + 4 * granule, 6 * granule),
+                  WEIR_INVALID);
+    assert_ok(table->decommit(rig->driver, range + 4 * granule, 4 * granule));
+    assert_ok(table->move(rig->driver, far, range + 8 * granule, 5 * granule));
+    assert_result(table->decommit(rig->driver, far, granule), WEIR_INVALID);
+    assert_ok(table->decommit(rig->driver, far, 4 * granule));
+    assert_ok(table->decommit(rig->driver, far + 4 * granule, granule));
+    assert_ok(table->commit(rig->driver, range + 4 * granule, 2 * granule));
+    assert_ok(table->decommit(rig->driver, range, 5 * granule));
+    assert_ok(table->decommit(rig->driver, range + 5 * granule, granule));
+    assert_ok(table->range_free(rig->driver, range, 40 * granule));
+}
+
 static void counts_commits_against_the_capacity_until_they_are_gone(driver_rig *rig)
 {
     uint64_t granule = granule_of(rig);

@@ -224,6 +224,29 @@ static void a_commit__sets_access_once_and_a_decommit_unmaps_once(void **state)
     assert_int_equal(control->mappings, 80);
 }
 
+static void a_commit_of_chunks__pays_by_chunk(void **state)
+{
+    (void)state;
+    uint64_t range = take_range(&rig, 600);
+    uint64_t far = range + 590 * GRANULE;
+    /* Over the border of two tables. */
+    assert_ok(rig.table->commit_chunks(rig.driver, range + 500 * GRANULE, 40 * GRANULE,
+                                       16 * GRANULE));
+    assert_int_equal(calls_of(FAKE_create), 3);
+    assert_int_equal(calls_of(FAKE_map), 3);
+    assert_int_equal(calls_of(FAKE_set_access), 1);
+    assert_ok(rig.table->move(rig.driver, far, range + 532 * GRANULE, 8 * GRANULE));
+    assert_int_equal(calls_of(FAKE_create), 3);
+    assert_int_equal(calls_of(FAKE_map), 4);
+    fail_next(FAKE_unmap, 1, WR_CU_INVALID_VALUE);
+    assert_result(rig.table->decommit(rig.driver, far, 8 * GRANULE), WEIR_DRIVER);
+    assert_result(rig.table->decommit(rig.driver, far, 4 * GRANULE), WEIR_INVALID);
+    assert_ok(rig.table->decommit(rig.driver, far, 8 * GRANULE));
+    assert_ok(rig.table->decommit(rig.driver, range + 500 * GRANULE, 32 * GRANULE));
+    assert_int_equal(calls_of(FAKE_release), 3);
+    assert_int_equal(control->chunks, 0);
+}
+
 static void a_commit_that_fails__leaves_its_granules_bare(void **state)
 {
     (void)state;
@@ -618,6 +641,7 @@ int main(void)
         TEST(a_device__is_named_by_its_number),
         TEST(a_device_without_virtual_memory__has_whole_pages_only),
         TEST(a_commit__sets_access_once_and_a_decommit_unmaps_once),
+        TEST(a_commit_of_chunks__pays_by_chunk),
         TEST(a_commit_that_fails__leaves_its_granules_bare),
         TEST(a_decommit_that_fails__can_be_done_again),
         TEST(a_move__carries_the_memory_and_creates_none),

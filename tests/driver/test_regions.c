@@ -105,6 +105,32 @@ static void assert_equal_slot(const wr_regions *book, const model *slots, size_t
     assert_int_equal(found->committed_count, committed);
 }
 
+static void a_book__refuses_to_cut_a_chunk(void **state)
+{
+    (void)state;
+    wr_regions book = {.driver = "test", .granule_bytes = UNIT};
+    wr_region *range = wr_region_create_range(100 * UNIT, UNIT);
+    wr_region *found = NULL;
+    assert_non_null(range);
+    range->address = 100 * UNIT;
+    wr_regions_add(&book, range);
+    uint64_t at = range->address + 60 * UNIT; /* over the border of two words */
+    wr_regions_mark_chunks(&book, range, at, 10 * UNIT, 6 * UNIT);
+    assert_int_equal(wr_regions_chunk_end(&book, range, at), at + 6 * UNIT);
+    assert_int_equal(wr_regions_chunk_end(&book, range, at + 6 * UNIT), at + 10 * UNIT);
+    assert_result(wr_regions_get_committed(&book, "test", at, 5 * UNIT, &found),
+                  WEIR_INVALID);
+    assert_result(wr_regions_get_committed(&book, "test", at + UNIT, 9 * UNIT, &found),
+                  WEIR_INVALID);
+    assert_ok(wr_regions_get_committed(&book, "test", at, 10 * UNIT, &found));
+    wr_regions_move(&book, range, range->address, range, at + 6 * UNIT, 4 * UNIT);
+    assert_int_equal(wr_regions_chunk_end(&book, range, range->address),
+                     range->address + 4 * UNIT);
+    assert_ok(wr_regions_get_bare(&book, "test", at + 6 * UNIT, 4 * UNIT, &found));
+    assert_int_equal(range->committed_count, 10);
+    wr_region_destroy(wr_regions_remove_any(&book));
+}
+
 static void a_book__agrees_with_a_plain_list_after_any_calls(void **state)
 {
     (void)state;
@@ -169,6 +195,7 @@ static void a_book__names_the_call_the_size_and_the_address_it_refuses(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_book__refuses_to_cut_a_chunk),
         cmocka_unit_test(a_book__agrees_with_a_plain_list_after_any_calls),
         cmocka_unit_test(a_book__stays_shallow_whatever_the_order),
         cmocka_unit_test(a_book__names_the_call_the_size_and_the_address_it_refuses),

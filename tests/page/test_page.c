@@ -231,6 +231,47 @@ static void whole__counts_granules_that_lie_wholly_inside(void **state)
     close_rig(&r);
 }
 
+static void whole__counts_chunks_that_lie_wholly_inside(void **state)
+{
+    (void)state;
+    rig r = open_rig(GRANULE);
+    uint32_t first, end;
+    wr_page_set_chunks(r.page, ADDRESS + GRANULE, 5 * GRANULE, 3 * GRANULE);
+    assert_int_equal(wr_page_chunk_begin(r.page, 3), 1);
+    assert_int_equal(wr_page_chunk_end(r.page, 1), 4);
+    assert_int_equal(wr_page_chunk_end(r.page, 5), 6);
+    wr_page_whole(r.page, ADDRESS, 8 * GRANULE, &first, &end);
+    assert_int_equal(first, 0);
+    assert_int_equal(end, 8);
+    wr_page_whole(r.page, ADDRESS + 2 * GRANULE, 6 * GRANULE, &first, &end);
+    assert_int_equal(first, 4); /* the chunk of 1 to 3 is cut */
+    assert_int_equal(end, 8);
+    wr_page_whole(r.page, ADDRESS, 5 * GRANULE, &first, &end);
+    assert_int_equal(first, 0);
+    assert_int_equal(end, 4); /* so is that of 4 and 5 */
+    wr_page_whole(r.page, ADDRESS + 2 * GRANULE, 2 * GRANULE, &first, &end);
+    assert_int_equal(first, end);
+    wr_page_copy_chunks(r.page, ADDRESS + 6 * GRANULE, r.page, ADDRESS + 4 * GRANULE,
+                        2 * GRANULE);
+    wr_page_set_chunks(r.page, ADDRESS + 4 * GRANULE, 2 * GRANULE, 0);
+    assert_int_equal(wr_page_chunk_end(r.page, 6), 8);
+    assert_int_equal(wr_page_chunk_end(r.page, 4), 5);
+    close_rig(&r);
+}
+
+static void a_chunk__has_passed_with_the_last_release_in_it(void **state)
+{
+    (void)state;
+    rig r = open_rig(GRANULE);
+    wr_page_set_chunks(r.page, ADDRESS, 4 * GRANULE, 2 * GRANULE);
+    r.page->marks[1] = 10; /* not below what has passed */
+    assert_int_equal(wr_page_chunk_mark(r.page, 0, 2), 10);
+    assert_int_equal(wr_page_settled_bytes(r.page, &r.moment, 0, 4), 2 * GRANULE);
+    r.page->marks[1] = 9;
+    assert_int_equal(wr_page_settled_bytes(r.page, &r.moment, 0, 4), 4 * GRANULE);
+    close_rig(&r);
+}
+
 static void create__without_host_memory_leaves_nothing(void **state)
 {
     (void)state;
@@ -406,6 +447,8 @@ int main(void)
         cmocka_unit_test(unlink__ends_the_neighbours_spans_beside_it),
         cmocka_unit_test(replace__puts_another_record_in_any_place),
         cmocka_unit_test(whole__counts_granules_that_lie_wholly_inside),
+        cmocka_unit_test(whole__counts_chunks_that_lie_wholly_inside),
+        cmocka_unit_test(a_chunk__has_passed_with_the_last_release_in_it),
         cmocka_unit_test(create__without_host_memory_leaves_nothing),
         cmocka_unit_test(create__fails_when_no_record_can_be_backed_and_goes_on_later),
         cmocka_unit_test(walk__adds_up_what_each_state_means),

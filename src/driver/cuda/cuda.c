@@ -179,6 +179,7 @@ static void cuda_properties(weir_driver *driver, weir_driver_properties *propert
         .granule_bytes = cuda->granule_bytes,
         .alignment_bytes = WR_CUDA_ALIGNMENT_BYTES,
         .context_bytes = cuda->context_bytes,
+        .chunk_bytes = cuda->granule_bytes != 0 ? WR_CUDA_CHUNK_BYTES : 0,
     };
     snprintf(properties->name, sizeof properties->name, "%s", cuda->name);
 }
@@ -230,6 +231,7 @@ const weir_driver_table wr_driver_cuda = {
     .commit = wr_cuda_commit,
     .decommit = wr_cuda_decommit,
     .move = wr_cuda_move,
+    .commit_chunks = wr_cuda_commit_chunks,
     .memory_info = wr_cuda_memory_info,
     .launch = cuda_launch,
     .stream_native = wr_cuda_stream_native,

@@ -18,6 +18,7 @@
 #include "driver/regions.h"
 
 #define WR_CUDA_GRANULE_BYTES ((uint64_t)2 << 20) /* at least */
+#define WR_CUDA_CHUNK_BYTES ((uint64_t)32 << 20)  /* at most */
 #define WR_CUDA_ALIGNMENT_BYTES 256               /* what cuMemAlloc promises */
 
 typedef struct wr_cuda_stream {
@@ -79,6 +80,8 @@ weir_result wr_cuda_memory_info(weir_driver *driver, weir_memory_info *info);
 weir_result wr_cuda_range_reserve(weir_driver *driver, uint64_t bytes, uint64_t *address);
 weir_result wr_cuda_range_free(weir_driver *driver, uint64_t address, uint64_t bytes);
 weir_result wr_cuda_commit(weir_driver *driver, uint64_t address, uint64_t bytes);
+weir_result wr_cuda_commit_chunks(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                  uint64_t chunk_bytes);
 weir_result wr_cuda_decommit(weir_driver *driver, uint64_t address, uint64_t bytes);
 weir_result wr_cuda_move(weir_driver *driver, uint64_t to, uint64_t from, uint64_t bytes);
 

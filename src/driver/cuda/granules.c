@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Granules of the CUDA driver: ranges of addresses, and a chunk of memory of its own for
- * each committed granule, so that any of them can be moved or given back alone.
+/* Granules of the CUDA driver: ranges of addresses, and chunks of memory behind them.
  *
- *   range    | granule | granule | granule | ...      cuMemAddressReserve
- *   table    | handle  |    0    | handle  | ...      cuMemCreate, cuMemMap
+ *   range    | granule | granule | granule | granule | ...   cuMemAddressReserve
+ *   table    |  chunk of two     |    0    |  chunk  | ...   cuMemCreate, cuMemMap
  *
- * None of these calls waits for running work. They cost by chunk, so access is set and
- * mappings are ended for the whole of a request at once.
+ * None of these calls waits for running work. They cost by chunk and hardly by byte, so a
+ * large commit is made of few chunks, and access is set and mappings are ended for the
+ * whole of a request at once. CUDA maps, unmaps and releases a chunk only whole.
  *
- * Invariant: a granule has a handle if the book says it is committed, and is mapped with
- * it, but for the granules of a call under way; those are the caller's, so that their
- * handles need no lock. The tables that hold handles come under the lock and go with
- * their range. */
+ * Invariant: a chunk stands in the table at its first granule, where the book says that
+ * it begins, and is mapped there, but for the granules of a call under way; those are the
+ * caller's, so that their entries need no lock. The tables come under the lock and go
+ * with their range. */
 #include "cuda.h"
 
 #include "base/memory.h"
@@ -19,32 +19,34 @@
 
 #include <inttypes.h>
 
-/* Handles lie in tables of so many granules (1 GiB), made when the first is committed. */
+/* Chunks lie in tables of so many granules (1 GiB), made when the first is committed. */
 #define TABLE_GRANULES 512
 
-typedef struct handle_tables {
+/* Zeroed: no chunk begins here. */
+typedef struct chunk {
+    wr_cu_handle handle;
+    uint64_t bytes;
+} chunk;
+
+typedef struct chunk_tables {
     size_t count;
-    wr_cu_handle *tables[];
-} handle_tables;
+    chunk *tables[];
+} chunk_tables;
 
 /* Whole granules of one range. */
 typedef struct span {
-    handle_tables *handles;
+    chunk_tables *chunks;
     uint64_t address;
     uint64_t bytes;
     uint64_t first; /* granule of the range */
     uint64_t count;
 } span;
 
-static wr_cu_handle *handle_at(const span *part, uint64_t index)
+/* The entry of the granule `offset` bytes behind the start. */
+static chunk *chunk_at(const wr_cuda *cuda, const span *part, uint64_t offset)
 {
-    uint64_t granule = part->first + index;
-    return &part->handles->tables[granule / TABLE_GRANULES][granule % TABLE_GRANULES];
-}
-
-static uint64_t address_at(const wr_cuda *cuda, const span *part, uint64_t index)
-{
-    return part->address + index * cuda->granule_bytes;
+    uint64_t granule = part->first + offset / cuda->granule_bytes;
+    return &part->chunks->tables[granule / TABLE_GRANULES][granule % TABLE_GRANULES];
 }
 
 /* ---- ranges ---- */
@@ -59,25 +61,25 @@ static wr_region *create_region(const wr_cuda *cuda, uint64_t bytes)
     wr_region *range = wr_region_create_range(bytes, cuda->granule_bytes);
     size_t granules = bytes / cuda->granule_bytes;
     size_t count = (granules + TABLE_GRANULES - 1) / TABLE_GRANULES;
-    handle_tables *handles =
-        wr_host_alloc(sizeof *handles + count * sizeof handles->tables[0]);
-    if (range == NULL || handles == NULL) {
-        wr_host_free(handles);
+    chunk_tables *chunks =
+        wr_host_alloc(sizeof *chunks + count * sizeof chunks->tables[0]);
+    if (range == NULL || chunks == NULL) {
+        wr_host_free(chunks);
         wr_region_destroy(range);
         return NULL;
     }
-    handles->count = count;
-    range->data = handles;
+    chunks->count = count;
+    range->data = chunks;
     return range;
 }
 
 static void destroy_region(wr_region *range)
 {
-    handle_tables *handles = range->data;
-    for (size_t i = 0; i < handles->count; i++) {
-        wr_host_free(handles->tables[i]);
+    chunk_tables *chunks = range->data;
+    for (size_t i = 0; i < chunks->count; i++) {
+        wr_host_free(chunks->tables[i]);
     }
-    wr_host_free(handles);
+    wr_host_free(chunks);
     wr_region_destroy(range);
 }
 
@@ -154,14 +156,16 @@ weir_result wr_cuda_range_free(weir_driver *driver, uint64_t address, uint64_t b
 
 void wr_cuda_range_destroy(wr_cuda *cuda, wr_region *range)
 {
-    span all = {range->data, range->address, range->bytes, 0,
-                range->bytes / cuda->granule_bytes};
-    for (uint64_t i = 0; i < all.count; i++) {
-        if (all.handles->tables[i / TABLE_GRANULES] == NULL) {
-            i += TABLE_GRANULES - 1;
-        } else if (*handle_at(&all, i) != 0) {
-            (void)cuda->api.unmap(address_at(cuda, &all, i), cuda->granule_bytes);
-            (void)cuda->api.release(*handle_at(&all, i));
+    const chunk_tables *chunks = range->data;
+    for (size_t i = 0; i < chunks->count; i++) {
+        for (size_t g = 0; chunks->tables[i] != NULL && g < TABLE_GRANULES; g++) {
+            const chunk *made = &chunks->tables[i][g];
+            uint64_t granule = i * TABLE_GRANULES + g;
+            if (made->bytes != 0) {
+                (void)cuda->api.unmap(range->address + granule * cuda->granule_bytes,
+                                      made->bytes);
+                (void)cuda->api.release(made->handle);
+            }
         }
     }
     (void)cuda->api.unreserve(range->address, range->bytes);
@@ -183,9 +187,9 @@ static weir_result make_tables(const span *part)
 {
     uint64_t last = (part->first + part->count - 1) / TABLE_GRANULES;
     for (uint64_t i = part->first / TABLE_GRANULES; i <= last; i++) {
-        wr_cu_handle **table = &part->handles->tables[i];
+        chunk **table = &part->chunks->tables[i];
         if (*table == NULL) {
-            *table = wr_host_alloc(TABLE_GRANULES * sizeof(wr_cu_handle));
+            *table = wr_host_alloc(TABLE_GRANULES * sizeof(chunk));
         }
         if (*table == NULL) {
             return no_record();
@@ -195,26 +199,28 @@ static weir_result make_tables(const span *part)
 }
 
 /* Marks bare granules as committed. */
-static weir_result claim(wr_cuda *cuda, const char *call, uint64_t address,
-                         uint64_t bytes, span *part)
+static weir_result claim(wr_cuda *cuda, uint64_t address, uint64_t bytes,
+                         uint64_t chunk_bytes, span *part)
 {
     wr_region *range = NULL;
+    WR_TRY(wr_regions_check_chunk(&cuda->book, chunk_bytes));
     wr_lock_take(&cuda->lock);
-    weir_result result = wr_regions_get_bare(&cuda->book, call, address, bytes, &range);
+    weir_result result =
+        wr_regions_get_bare(&cuda->book, "commit", address, bytes, &range);
     if (result == WEIR_OK) {
         *part = span_of(cuda, range, address, bytes);
         result = make_tables(part);
     }
     if (result == WEIR_OK) {
-        wr_regions_mark(&cuda->book, range, address, bytes, true);
+        wr_regions_mark_chunks(&cuda->book, range, address, bytes, chunk_bytes);
     }
     wr_lock_leave(&cuda->lock);
     return result;
 }
 
-/* Marks committed granules as bare. */
-static weir_result disclaim(wr_cuda *cuda, const char *call, uint64_t address,
-                            uint64_t bytes, span *part)
+/* Finds whole chunks that are committed. */
+static weir_result find(wr_cuda *cuda, const char *call, uint64_t address, uint64_t bytes,
+                        span *part)
 {
     wr_region *range = NULL;
     wr_lock_take(&cuda->lock);
@@ -222,30 +228,39 @@ static weir_result disclaim(wr_cuda *cuda, const char *call, uint64_t address,
         wr_regions_get_committed(&cuda->book, call, address, bytes, &range);
     if (result == WEIR_OK) {
         *part = span_of(cuda, range, address, bytes);
-        wr_regions_mark(&cuda->book, range, address, bytes, false);
     }
     wr_lock_leave(&cuda->lock);
     return result;
 }
 
-/* ---- CUDA calls, inside enter and leave ---- */
-
-/* Ends the mappings of the first `count` granules, which are neighbours, in one call. */
-static wr_cu_result unmap_first(const wr_cuda *cuda, const span *part, uint64_t count)
+/* Marks committed granules as bare. */
+static void disclaim(wr_cuda *cuda, const span *part)
 {
-    return count == 0 ? WR_CU_SUCCESS
-                      : cuda->api.unmap(part->address, count * cuda->granule_bytes);
+    wr_lock_take(&cuda->lock);
+    wr_regions_mark(&cuda->book, wr_regions_find(&cuda->book, part->address),
+                    part->address, part->bytes, false);
+    wr_lock_leave(&cuda->lock);
 }
 
-/* Maps the handles of `handles` at `part`; on failure the first `*done` are mapped. */
-static weir_result map_all(const wr_cuda *cuda, const char *call, const span *part,
-                           const span *handles, uint64_t *done)
+/* ---- CUDA calls, inside enter and leave ---- */
+
+/* Ends the mappings of the first `bytes`, whole chunks, in one call. */
+static wr_cu_result unmap_first(const wr_cuda *cuda, const span *part, uint64_t bytes)
 {
-    for (*done = 0; *done < part->count; (*done)++) {
+    return bytes == 0 ? WR_CU_SUCCESS : cuda->api.unmap(part->address, bytes);
+}
+
+/* Maps the chunks of `chunks` at `part`; on failure the first `*done` bytes are mapped.
+ */
+static weir_result map_all(const wr_cuda *cuda, const char *call, const span *part,
+                           const span *chunks, uint64_t *done)
+{
+    for (*done = 0; *done < part->bytes;) {
+        const chunk *made = chunk_at(cuda, chunks, *done);
         wr_cu_result result =
-            cuda->api.map(address_at(cuda, part, *done), cuda->granule_bytes, 0,
-                          *handle_at(handles, *done), 0);
+            cuda->api.map(part->address + *done, made->bytes, 0, made->handle, 0);
         WR_TRY(wr_cuda_failed(cuda, result, call, part->bytes, "cuMemMap"));
+        *done += made->bytes;
     }
     return WEIR_OK;
 }
@@ -257,39 +272,43 @@ static weir_result open_access(const wr_cuda *cuda, const char *call, const span
     return wr_cuda_failed(cuda, result, call, part->bytes, "cuMemSetAccess");
 }
 
-/* Releases the first `count` handles, all of them whatever happens; the first failure. */
-static wr_cu_result release_first(const wr_cuda *cuda, const span *part, uint64_t count)
+/* Releases the chunks of the first `bytes`, all of them whatever happens; the first
+ * failure. */
+static wr_cu_result release_first(const wr_cuda *cuda, const span *part, uint64_t bytes)
 {
     wr_cu_result first = WR_CU_SUCCESS;
-    for (uint64_t i = 0; i < count; i++) {
-        wr_cu_result result = cuda->api.release(*handle_at(part, i));
-        *handle_at(part, i) = 0;
+    for (uint64_t done = 0; done < bytes;) {
+        chunk *made = chunk_at(cuda, part, done);
+        wr_cu_result result = cuda->api.release(made->handle);
+        done += made->bytes;
+        *made = (chunk){0};
         first = first == WR_CU_SUCCESS ? result : first;
     }
     return first;
 }
 
-/* On failure the first `*done` have handles. */
-static weir_result create_all(const wr_cuda *cuda, const span *part, uint64_t *done)
+/* On failure the first `*done` bytes have chunks. */
+static weir_result create_all(const wr_cuda *cuda, const span *part, uint64_t chunk_bytes,
+                              uint64_t *done)
 {
     wr_cu_allocation what = {.type = WR_CU_ALLOCATION_PINNED,
                              .location = {WR_CU_LOCATION_DEVICE, cuda->device}};
-    for (*done = 0; *done < part->count; (*done)++) {
-        wr_cu_result result =
-            cuda->api.create(handle_at(part, *done), cuda->granule_bytes, &what, 0);
-        if (result != WR_CU_SUCCESS) {
-            *handle_at(part, *done) = 0;
-        }
+    for (*done = 0; *done < part->bytes;) {
+        uint64_t left = part->bytes - *done;
+        chunk made = {.bytes = left < chunk_bytes ? left : chunk_bytes};
+        wr_cu_result result = cuda->api.create(&made.handle, made.bytes, &what, 0);
         WR_TRY(wr_cuda_failed(cuda, result, "commit", part->bytes, "cuMemCreate"));
+        *chunk_at(cuda, part, *done) = made;
+        *done += made.bytes;
     }
     return WEIR_OK;
 }
 
-static weir_result fill(const wr_cuda *cuda, const span *part)
+static weir_result fill(const wr_cuda *cuda, const span *part, uint64_t chunk_bytes)
 {
     uint64_t created = 0;
     uint64_t mapped = 0;
-    weir_result result = create_all(cuda, part, &created);
+    weir_result result = create_all(cuda, part, chunk_bytes, &created);
     if (result == WEIR_OK) {
         result = map_all(cuda, "commit", part, part, &mapped);
     }
@@ -313,69 +332,78 @@ static weir_result transfer(const wr_cuda *cuda, const span *to, const span *fro
         result = open_access(cuda, "move", to);
     }
     if (result == WEIR_OK) {
-        result = wr_cuda_failed(cuda, unmap_first(cuda, from, from->count), "move",
+        result = wr_cuda_failed(cuda, unmap_first(cuda, from, from->bytes), "move",
                                 from->bytes, "cuMemUnmap");
     }
     if (result != WEIR_OK) {
         (void)unmap_first(cuda, to, mapped);
         return result;
     }
-    for (uint64_t i = 0; i < to->count; i++) {
-        *handle_at(to, i) = *handle_at(from, i);
-        *handle_at(from, i) = 0;
+    for (uint64_t done = 0; done < to->bytes;) {
+        chunk *left = chunk_at(cuda, from, done);
+        uint64_t bytes = left->bytes;
+        *chunk_at(cuda, to, done) = *left;
+        *left = (chunk){0};
+        done += bytes;
     }
     return WEIR_OK;
 }
 
 /* ---- entries of the table ---- */
 
-weir_result wr_cuda_commit(weir_driver *driver, uint64_t address, uint64_t bytes)
+weir_result wr_cuda_commit_chunks(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                  uint64_t chunk_bytes)
 {
     wr_cuda *cuda = wr_cuda_of(driver);
     span part;
-    WR_TRY(claim(cuda, "commit", address, bytes, &part));
+    WR_TRY(claim(cuda, address, bytes, chunk_bytes, &part));
     weir_result result = wr_cuda_enter(cuda, "commit");
     if (result == WEIR_OK) {
-        result = fill(cuda, &part);
+        result = fill(cuda, &part, chunk_bytes);
         wr_cuda_leave(cuda);
     }
     if (result != WEIR_OK) {
-        (void)disclaim(cuda, "commit", address, bytes, &part);
+        disclaim(cuda, &part);
         return result;
     }
     atomic_fetch_add(&cuda->charged_bytes, bytes);
     return WEIR_OK;
 }
 
-/* A handle that cannot be released, which only a lost device does, leaves its granule
- * unmapped and, in the books, committed. */
+weir_result wr_cuda_commit(weir_driver *driver, uint64_t address, uint64_t bytes)
+{
+    return wr_cuda_commit_chunks(driver, address, bytes,
+                                 wr_cuda_of(driver)->granule_bytes);
+}
+
+/* A chunk that cannot be released, which only a lost device does, is lost; the books go
+ * on saying that its granules are committed. */
 static weir_result drop(const wr_cuda *cuda, const span *part)
 {
-    WR_TRY(wr_cuda_failed(cuda, unmap_first(cuda, part, part->count), "decommit",
+    WR_TRY(wr_cuda_failed(cuda, unmap_first(cuda, part, part->bytes), "decommit",
                           part->bytes, "cuMemUnmap"));
-    return wr_cuda_failed(cuda, release_first(cuda, part, part->count), "decommit",
+    return wr_cuda_failed(cuda, release_first(cuda, part, part->bytes), "decommit",
                           part->bytes, "cuMemRelease");
 }
 
+/* The granules are the caller's until this returns; they become bare in the book last, so
+ * that a failure leaves it as it was. */
 weir_result wr_cuda_decommit(weir_driver *driver, uint64_t address, uint64_t bytes)
 {
     wr_cuda *cuda = wr_cuda_of(driver);
     span part;
-    WR_TRY(disclaim(cuda, "decommit", address, bytes, &part));
-    weir_result result = wr_cuda_enter(cuda, "decommit");
+    WR_TRY(find(cuda, "decommit", address, bytes, &part));
+    WR_TRY(wr_cuda_enter(cuda, "decommit"));
+    weir_result result = drop(cuda, &part);
+    wr_cuda_leave(cuda);
     if (result == WEIR_OK) {
-        result = drop(cuda, &part);
-        wr_cuda_leave(cuda);
+        disclaim(cuda, &part);
+        atomic_fetch_sub(&cuda->charged_bytes, bytes);
     }
-    if (result != WEIR_OK) {
-        (void)claim(cuda, "decommit", address, bytes, &part);
-        return result;
-    }
-    atomic_fetch_sub(&cuda->charged_bytes, bytes);
-    return WEIR_OK;
+    return result;
 }
 
-/* Marks bare granules as committed and as many committed ones as bare. */
+/* Marks bare granules as committed and chunks of as many committed ones as bare. */
 static weir_result trade(wr_cuda *cuda, uint64_t to, uint64_t from, uint64_t bytes,
                          span parts[2])
 {
@@ -392,8 +420,7 @@ static weir_result trade(wr_cuda *cuda, uint64_t to, uint64_t from, uint64_t byt
         result = make_tables(&parts[0]);
     }
     if (result == WEIR_OK) {
-        wr_regions_mark(&cuda->book, target, to, bytes, true);
-        wr_regions_mark(&cuda->book, source, from, bytes, false);
+        wr_regions_move(&cuda->book, target, to, source, from, bytes);
     }
     wr_lock_leave(&cuda->lock);
     return result;

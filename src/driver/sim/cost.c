@@ -46,22 +46,29 @@ static double between(double low, double high, double part)
     return low + (high - low) * part;
 }
 
-/* Granules are powers of two and rows lie two doublings apart. */
-static struct chunk_row chunk_cost(uint64_t granule_bytes)
+/* Doublings above `low` bytes, a power of two; straight between two doublings. */
+static double doublings_above(uint64_t low, uint64_t bytes)
+{
+    int whole = 63 - __builtin_clzll(bytes);
+    double part = (double)bytes / (double)((uint64_t)1 << whole) - 1;
+    return whole - __builtin_ctzll(low) + part;
+}
+
+/* Rows lie two doublings apart. */
+static struct chunk_row chunk_cost(uint64_t chunk_bytes)
 {
     size_t row = 0;
-    while (row + 1 < ROWS(chunks) && granule_bytes > chunks[row + 1].bytes) {
+    while (row + 1 < ROWS(chunks) && chunk_bytes > chunks[row + 1].bytes) {
         row++;
     }
-    if (row + 1 == ROWS(chunks) || granule_bytes <= chunks[row].bytes) {
+    if (row + 1 == ROWS(chunks) || chunk_bytes <= chunks[row].bytes) {
         return chunks[row];
     }
     const struct chunk_row *low = &chunks[row];
     const struct chunk_row *high = &chunks[row + 1];
-    int doublings = __builtin_ctzll(granule_bytes) - __builtin_ctzll(low->bytes);
-    double part = doublings / 2.0;
+    double part = doublings_above(low->bytes, chunk_bytes) / 2.0;
     return (struct chunk_row){
-        .bytes = granule_bytes,
+        .bytes = chunk_bytes,
         .create = between(low->create, high->create, part),
         .open = between(low->open, high->open, part),
         .unmap = between(low->unmap, high->unmap, part),
@@ -88,11 +95,6 @@ static struct page_row page_cost(uint64_t bytes)
     };
 }
 
-static double times(uint64_t bytes, uint64_t granule_bytes, double chunk_us)
-{
-    return (double)(bytes / granule_bytes) * chunk_us * SECONDS_PER_US;
-}
-
 double wr_sim_cost_page_alloc(uint64_t bytes)
 {
     return page_cost(bytes).alloc * SECONDS_PER_US;
@@ -103,20 +105,20 @@ double wr_sim_cost_page_free(uint64_t bytes)
     return page_cost(bytes).free * SECONDS_PER_US;
 }
 
-double wr_sim_cost_commit(uint64_t bytes, uint64_t granule_bytes)
+double wr_sim_cost_commit(uint64_t chunk_bytes)
 {
-    struct chunk_row cost = chunk_cost(granule_bytes);
-    return times(bytes, granule_bytes, cost.create + MAP_US + cost.open);
+    struct chunk_row cost = chunk_cost(chunk_bytes);
+    return (cost.create + MAP_US + cost.open) * SECONDS_PER_US;
 }
 
-double wr_sim_cost_decommit(uint64_t bytes, uint64_t granule_bytes)
+double wr_sim_cost_decommit(uint64_t chunk_bytes)
 {
-    struct chunk_row cost = chunk_cost(granule_bytes);
-    return times(bytes, granule_bytes, cost.unmap + cost.release);
+    struct chunk_row cost = chunk_cost(chunk_bytes);
+    return (cost.unmap + cost.release) * SECONDS_PER_US;
 }
 
-double wr_sim_cost_move(uint64_t bytes, uint64_t granule_bytes)
+double wr_sim_cost_move(uint64_t chunk_bytes)
 {
-    struct chunk_row cost = chunk_cost(granule_bytes);
-    return times(bytes, granule_bytes, cost.unmap + MAP_US + cost.open);
+    struct chunk_row cost = chunk_cost(chunk_bytes);
+    return (cost.unmap + MAP_US + cost.open) * SECONDS_PER_US;
 }

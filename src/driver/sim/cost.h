@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-/* Seconds of one call; a granule is one physical chunk. */
+/* Seconds of one call for a page, or for one chunk. */
 double wr_sim_cost_page_alloc(uint64_t bytes);
 double wr_sim_cost_page_free(uint64_t bytes);
-double wr_sim_cost_commit(uint64_t bytes, uint64_t granule_bytes);
-double wr_sim_cost_decommit(uint64_t bytes, uint64_t granule_bytes);
-double wr_sim_cost_move(uint64_t bytes, uint64_t granule_bytes);
+double wr_sim_cost_commit(uint64_t chunk_bytes);
+double wr_sim_cost_decommit(uint64_t chunk_bytes);
+double wr_sim_cost_move(uint64_t chunk_bytes);
 
 #endif

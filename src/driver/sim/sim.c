@@ -82,6 +82,12 @@ static weir_result check_desc(const weir_sim_desc *desc)
                         " bytes; take 0, or a power of two from %d",
                         granule, ALIGNMENT_BYTES);
     }
+    if (granule != 0 && desc->chunk_bytes % granule != 0) {
+        return wr_error(WEIR_INVALID,
+                        "sim: chunks of %" PRIu64
+                        " bytes; take 0, or a multiple of the granule, %" PRIu64,
+                        desc->chunk_bytes, granule);
+    }
     if (granule > desc->capacity_bytes) {
         return wr_error(WEIR_INVALID,
                         "sim: a granule of %" PRIu64
@@ -176,6 +182,7 @@ static void sim_properties(weir_driver *driver, weir_driver_properties *properti
         .alignment_bytes = ALIGNMENT_BYTES,
         .context_bytes = desc->context_bytes,
         .own_addresses = true,
+        .chunk_bytes = desc->chunk_bytes,
     };
 }
 
@@ -213,6 +220,7 @@ const weir_driver_table wr_driver_sim = {
     .commit = wr_sim_commit,
     .decommit = wr_sim_decommit,
     .move = wr_sim_move,
+    .commit_chunks = wr_sim_commit_chunks,
     .memory_info = wr_sim_memory_info,
     .pending_bytes = wr_sim_pending_bytes,
     .progress = wr_sim_progress,

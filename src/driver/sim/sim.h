@@ -146,6 +146,8 @@ weir_result wr_sim_page_free(weir_driver *driver, uint64_t address, uint64_t byt
 weir_result wr_sim_range_reserve(weir_driver *driver, uint64_t bytes, uint64_t *address);
 weir_result wr_sim_range_free(weir_driver *driver, uint64_t address, uint64_t bytes);
 weir_result wr_sim_commit(weir_driver *driver, uint64_t address, uint64_t bytes);
+weir_result wr_sim_commit_chunks(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                 uint64_t chunk_bytes);
 weir_result wr_sim_decommit(weir_driver *driver, uint64_t address, uint64_t bytes);
 weir_result wr_sim_move(weir_driver *driver, uint64_t to, uint64_t from, uint64_t bytes);
 weir_result wr_sim_memory_info(weir_driver *driver, weir_memory_info *info);

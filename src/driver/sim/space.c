@@ -175,24 +175,43 @@ weir_result wr_sim_range_free(weir_driver *driver, uint64_t address, uint64_t by
     return result;
 }
 
-static weir_result commit(wr_sim *sim, uint64_t address, uint64_t bytes)
+/* What a call on committed chunks costs, one after the other. */
+static void charge(wr_sim *sim, const wr_region *range, uint64_t address, uint64_t bytes,
+                   double (*cost)(uint64_t chunk_bytes))
+{
+    for (uint64_t at = address, end; at < address + bytes; at = end) {
+        end = wr_regions_chunk_end(&sim->book, range, at);
+        sim->ledger.modelled_seconds += cost(end - at);
+    }
+}
+
+static weir_result commit(wr_sim *sim, uint64_t address, uint64_t bytes,
+                          uint64_t chunk_bytes)
 {
     wr_region *range;
     WR_TRY(wr_sim_enter(sim, WEIR_SIM_OP_commit));
+    WR_TRY(wr_regions_check_chunk(&sim->book, chunk_bytes));
     WR_TRY(wr_regions_get_bare(&sim->book, "commit", address, bytes, &range));
     WR_TRY(hand_out(sim, "commit", bytes));
-    wr_regions_mark(&sim->book, range, address, bytes, true);
-    sim->ledger.modelled_seconds += wr_sim_cost_commit(bytes, sim->desc.granule_bytes);
+    wr_regions_mark_chunks(&sim->book, range, address, bytes, chunk_bytes);
+    charge(sim, range, address, bytes, wr_sim_cost_commit);
     return WEIR_OK;
+}
+
+weir_result wr_sim_commit_chunks(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                 uint64_t chunk_bytes)
+{
+    wr_sim *sim = wr_sim_of(driver);
+    wr_lock_take(&sim->lock);
+    weir_result result = commit(sim, address, bytes, chunk_bytes);
+    wr_lock_leave(&sim->lock);
+    return result;
 }
 
 weir_result wr_sim_commit(weir_driver *driver, uint64_t address, uint64_t bytes)
 {
-    wr_sim *sim = wr_sim_of(driver);
-    wr_lock_take(&sim->lock);
-    weir_result result = commit(sim, address, bytes);
-    wr_lock_leave(&sim->lock);
-    return result;
+    return wr_sim_commit_chunks(driver, address, bytes,
+                                wr_sim_of(driver)->desc.granule_bytes);
 }
 
 static weir_result decommit(wr_sim *sim, uint64_t address, uint64_t bytes)
@@ -200,9 +219,9 @@ static weir_result decommit(wr_sim *sim, uint64_t address, uint64_t bytes)
     wr_region *range;
     WR_TRY(wr_sim_enter(sim, WEIR_SIM_OP_decommit));
     WR_TRY(wr_regions_get_committed(&sim->book, "decommit", address, bytes, &range));
+    charge(sim, range, address, bytes, wr_sim_cost_decommit);
     wr_regions_mark(&sim->book, range, address, bytes, false);
     hand_back(sim, bytes);
-    sim->ledger.modelled_seconds += wr_sim_cost_decommit(bytes, sim->desc.granule_bytes);
     return WEIR_OK;
 }
 
@@ -223,9 +242,8 @@ static weir_result move(wr_sim *sim, uint64_t to, uint64_t from, uint64_t bytes)
     WR_TRY(wr_sim_enter(sim, WEIR_SIM_OP_move));
     WR_TRY(wr_regions_get_committed(&sim->book, "move", from, bytes, &source));
     WR_TRY(wr_regions_get_bare(&sim->book, "move", to, bytes, &target));
-    wr_regions_mark(&sim->book, source, from, bytes, false);
-    wr_regions_mark(&sim->book, target, to, bytes, true);
-    sim->ledger.modelled_seconds += wr_sim_cost_move(bytes, sim->desc.granule_bytes);
+    charge(sim, source, from, bytes, wr_sim_cost_move);
+    wr_regions_move(&sim->book, target, to, source, from, bytes);
     return WEIR_OK;
 }
 

@@ -6,7 +6,9 @@
  * set.
  *
  * Chunks are pieces of one memory file, so that a chunk keeps its contents when it is
- * mapped elsewhere. One lock guards all state; the control block is atomic. */
+ * mapped elsewhere. The file has more room than the device, so that pieces of all sizes
+ * fit; only chunks take memory of it. One lock guards all state; the control block is
+ * atomic. */
 #define _GNU_SOURCE
 #include "fake.h"
 
@@ -31,8 +33,8 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count
                                                    wr_nvml_process *processes);
 
 #define UNIT ((uint64_t)2 << 20)
-#define MOST_CHUNKS (FAKE_CAPACITY_BYTES / UNIT)
-#define MOST_MAPPINGS (2 * MOST_CHUNKS)
+#define MOST_CHUNKS (8 * FAKE_CAPACITY_BYTES / UNIT)
+#define MOST_MAPPINGS (2 * FAKE_CAPACITY_BYTES / UNIT)
 #define MOST_PAGES 4096
 #define DEEPEST 8
 
@@ -44,7 +46,9 @@ struct wr_cu_event_opaque {
     bool is_pending; /* recorded behind such work */
 };
 
+/* It stands where its piece of the file begins. */
 typedef struct chunk {
+    size_t unit_count; /* 0: there is none */
     bool has_handle;
     uint32_t mapping_count;
 } chunk;
@@ -116,7 +120,7 @@ wr_cu_result cuInit(unsigned flags)
     pthread_mutex_lock(&mutex);
     if (file < 0) {
         file = memfd_create("fake-gpu", MFD_CLOEXEC);
-        if (file >= 0 && ftruncate(file, (off_t)FAKE_CAPACITY_BYTES) != 0) {
+        if (file >= 0 && ftruncate(file, (off_t)(MOST_CHUNKS * UNIT)) != 0) {
             abort();
         }
     }
@@ -306,9 +310,25 @@ static mapping *find_mapping(uint64_t address)
 static void free_unused(chunk *one)
 {
     if (!one->has_handle && one->mapping_count == 0) {
-        used_bytes -= UNIT;
+        used_bytes -= one->unit_count * UNIT;
+        one->unit_count = 0;
         atomic_fetch_sub(&control.chunks, 1);
     }
+}
+
+/* The lowest free piece of the file with so many units, or MOST_CHUNKS. */
+static size_t find_piece(size_t unit_count)
+{
+    size_t begin = 0;
+    for (size_t at = 0; at < MOST_CHUNKS && at - begin < unit_count;) {
+        if (chunks[at].unit_count > 0) {
+            at += chunks[at].unit_count;
+            begin = at;
+        } else {
+            at++;
+        }
+    }
+    return begin + unit_count <= MOST_CHUNKS ? begin : MOST_CHUNKS;
 }
 
 /* Closes addresses, so that stale use faults. */
@@ -364,19 +384,17 @@ wr_cu_result cuMemCreate(wr_cu_handle *handle, size_t bytes, const wr_cu_allocat
                          unsigned long long flags)
 {
     ENTER_CURRENT(create);
-    if (bytes != UNIT || what->type != WR_CU_ALLOCATION_PINNED || flags != 0 ||
-        what->location.type != WR_CU_LOCATION_DEVICE) {
+    if (bytes == 0 || bytes % UNIT != 0 || what->type != WR_CU_ALLOCATION_PINNED ||
+        flags != 0 || what->location.type != WR_CU_LOCATION_DEVICE) {
         return WR_CU_INVALID_VALUE;
     }
     wr_cu_result result = WR_CU_OUT_OF_MEMORY;
     pthread_mutex_lock(&mutex);
-    for (size_t i = 0; i < MOST_CHUNKS && result != WR_CU_SUCCESS; i++) {
-        bool is_free = !chunks[i].has_handle && chunks[i].mapping_count == 0;
-        if (is_free && take(UNIT)) {
-            chunks[i].has_handle = true;
-            *handle = i + 1;
-            result = WR_CU_SUCCESS;
-        }
+    size_t at = find_piece(bytes / UNIT);
+    if (at < MOST_CHUNKS && take(bytes)) {
+        chunks[at] = (chunk){.unit_count = bytes / UNIT, .has_handle = true};
+        *handle = at + 1;
+        result = WR_CU_SUCCESS;
     }
     pthread_mutex_unlock(&mutex);
     atomic_fetch_add(&control.chunks, result == WR_CU_SUCCESS);
@@ -402,14 +420,27 @@ wr_cu_result cuMemRelease(wr_cu_handle handle)
     return found != NULL ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
 }
 
-static wr_cu_result map_chunk(uint64_t address, wr_cu_handle handle)
+static bool overlaps_a_mapping(uint64_t address, uint64_t bytes)
+{
+    for (size_t i = 0; i < MOST_MAPPINGS; i++) {
+        const mapping *other = &mappings[i];
+        uint64_t end = other->address + chunks[other->chunk].unit_count * UNIT;
+        if (other->address != 0 && other->address < address + bytes && address < end) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static wr_cu_result map_chunk(uint64_t address, uint64_t bytes, wr_cu_handle handle)
 {
     chunk *found = find_chunk(handle);
     mapping *made = find_mapping(0);
-    if (found == NULL || made == NULL || find_mapping(address) != NULL) {
+    if (found == NULL || made == NULL || bytes != found->unit_count * UNIT ||
+        overlaps_a_mapping(address, bytes)) {
         return WR_CU_INVALID_VALUE;
     }
-    if (mmap((void *)(uintptr_t)address, UNIT, PROT_NONE, MAP_SHARED | MAP_FIXED, file,
+    if (mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file,
              (off_t)((handle - 1) * UNIT)) == MAP_FAILED) {
         return WR_CU_OUT_OF_MEMORY;
     }
@@ -423,11 +454,11 @@ wr_cu_result cuMemMap(wr_cu_address address, size_t bytes, size_t offset,
                       wr_cu_handle handle, unsigned long long flags)
 {
     ENTER_CURRENT(map);
-    if (bytes != UNIT || offset != 0 || flags != 0 || address % UNIT != 0) {
+    if (offset != 0 || flags != 0 || address % UNIT != 0) {
         return WR_CU_INVALID_VALUE;
     }
     pthread_mutex_lock(&mutex);
-    wr_cu_result result = map_chunk(address, handle);
+    wr_cu_result result = map_chunk(address, bytes, handle);
     pthread_mutex_unlock(&mutex);
     return result;
 }
@@ -435,11 +466,15 @@ wr_cu_result cuMemMap(wr_cu_address address, size_t bytes, size_t offset,
 /* Whether all of it is mapped, in whole chunks. */
 static bool is_mapped(uint64_t address, uint64_t bytes)
 {
-    bool all = bytes > 0 && bytes % UNIT == 0;
-    for (uint64_t at = 0; at < bytes && all; at += UNIT) {
-        all = find_mapping(address + at) != NULL;
+    uint64_t at = address;
+    while (at < address + bytes) {
+        const mapping *found = find_mapping(at);
+        if (found == NULL) {
+            return false;
+        }
+        at += chunks[found->chunk].unit_count * UNIT;
     }
-    return all;
+    return bytes > 0 && at == address + bytes;
 }
 
 wr_cu_result cuMemUnmap(wr_cu_address address, size_t bytes)
@@ -447,8 +482,9 @@ wr_cu_result cuMemUnmap(wr_cu_address address, size_t bytes)
     ENTER_CURRENT(unmap);
     pthread_mutex_lock(&mutex);
     bool is_whole = is_mapped(address, bytes) && close_addresses(address, bytes);
-    for (uint64_t at = 0; at < bytes && is_whole; at += UNIT) {
+    for (uint64_t at = 0; at < bytes && is_whole;) {
         mapping *found = find_mapping(address + at);
+        at += chunks[found->chunk].unit_count * UNIT;
         chunks[found->chunk].mapping_count--;
         free_unused(&chunks[found->chunk]);
         *found = (mapping){0};

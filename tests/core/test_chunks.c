@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* A device that is paid by chunk: large commits come in few, and a chunk moves, is lent
+ * and goes back whole. */
+#include "support.h"
+
+#define GRANULE (2 * MIB)
+
+static rig open_chunks(uint64_t capacity_bytes)
+{
+    weir_sim_desc sim = weir_sim_defaults();
+    sim.capacity_bytes = capacity_bytes;
+    sim.context_bytes = 0;
+    sim.granule_bytes = GRANULE;
+    sim.chunk_bytes = 32 * MIB;
+    return rig_open(&sim, NULL);
+}
+
+static void chunks__of_a_large_buffer_cost_a_fraction(void **state)
+{
+    (void)state;
+    rig r = open_chunks(24 * GIB);
+    weir_buffer buffer = make(r.stream, 8 * GIB, NULL);
+    assert_true(ledger_of(&r).modelled_seconds < 8 * 0.0015); /* in granules: 0.14 s */
+    drop(buffer);
+    rig_close(&r);
+}
+
+/* One MiB of each batch of small buffers stays: two granules at most stay with it. */
+static void chunks__of_small_buffers_leave_little_behind_a_survivor(void **state)
+{
+    (void)state;
+    rig r = open_chunks(24 * GIB);
+    weir_buffer buffers[256];
+    for (int i = 0; i < 256; i++) {
+        buffers[i] = make(r.stream, MIB, NULL);
+    }
+    for (int i = 0; i < 256; i++) {
+        if (i != 100) {
+            drop(buffers[i]);
+        }
+    }
+    cleanup(r.device, &(weir_cleanup_desc){.wait = true});
+    assert_true(usage_of(r.device).reserved_bytes <= 4 * MIB);
+    drop(buffers[100]);
+    rig_close(&r);
+}
+
+static void chunks__that_are_partly_held_are_pinned_whole(void **state)
+{
+    (void)state;
+    rig r = open_chunks(24 * GIB);
+    weir_buffer large = make(r.stream, 8 * GIB, NULL);
+    drop(large);
+    weir_buffer small = make(r.stream, MIB, "survivor");
+    weir_usage usage = usage_of(r.device);
+    assert_int_equal(usage.reserved_bytes, 8 * GIB);
+    assert_int_equal(usage.in_use_bytes + usage.pinned_bytes, 32 * MIB);
+    cleanup(r.device, &(weir_cleanup_desc){.wait = true});
+    usage = usage_of(r.device);
+    assert_sums(&usage);
+    assert_int_equal(usage.reserved_bytes, 32 * MIB);
+    assert_says(explain(r.device), "survivor");
+    assert_ok(weir_device_check(r.device));
+    drop(small);
+    cleanup(r.device, &(weir_cleanup_desc){.wait = true});
+    assert_int_equal(usage_of(r.device).reserved_bytes, 0);
+    rig_close(&r);
+}
+
+/* A full device, every other buffer of 64 MiB dropped: what is asked for then
+ * fits only where the free ones are moved together. */
+static void chunks__are_moved_whole_where_a_larger_run_is_needed(void **state)
+{
+    (void)state;
+    rig r = open_chunks(8 * GIB);
+    weir_buffer held[128];
+    drop(make(r.stream, 8 * GIB, NULL));
+    for (int i = 0; i < 128; i++) {
+        held[i] = make(r.stream, 64 * MIB, NULL);
+    }
+    for (int i = 0; i < 128; i += 2) {
+        drop(held[i]);
+    }
+    weir_buffer large = make(r.stream, 2 * GIB, NULL);
+    weir_usage usage = usage_of(r.device);
+    assert_int_equal(usage.reserved_bytes, 8 * GIB);
+    assert_true(usage.moves > 0);
+    assert_ok(weir_device_check(r.device));
+    drop(large);
+    for (int i = 1; i < 128; i += 2) {
+        drop(held[i]);
+    }
+    cleanup(r.device, &(weir_cleanup_desc){.wait = true});
+    assert_int_equal(usage_of(r.device).reserved_bytes, 0);
+    rig_close(&r);
+}
+
+/* Another stream takes a small run over: it gets the whole chunk. */
+static void chunks__change_streams_whole(void **state)
+{
+    (void)state;
+    rig r = open_chunks(8 * GIB);
+    weir_stream *other = NULL;
+    assert_ok(weir_stream_create(r.device, NULL, &other));
+    drop(make(r.stream, 8 * GIB, NULL));
+    weir_buffer small = make(other, MIB, NULL);
+    weir_usage usage = usage_of(r.device);
+    assert_int_equal(usage.reserved_bytes, 8 * GIB);
+    assert_int_equal(usage.in_use_bytes + usage.pinned_bytes, 32 * MIB);
+    assert_ok(weir_device_check(r.device));
+    drop(small);
+    assert_ok(weir_stream_close(other));
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks__of_a_large_buffer_cost_a_fraction),
+        cmocka_unit_test(chunks__of_small_buffers_leave_little_behind_a_survivor),
+        cmocka_unit_test(chunks__that_are_partly_held_are_pinned_whole),
+        cmocka_unit_test(chunks__are_moved_whole_where_a_larger_run_is_needed),
+        cmocka_unit_test(chunks__change_streams_whole),
+    };
+    return cmocka_run_group_tests_name("core, chunks", tests, NULL, NULL);
+}
