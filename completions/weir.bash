@@ -31,7 +31,7 @@ _weir()
     case ${COMP_WORDS[1]} in
     demo) options="--device --preset --idle --idle-ms --json --help" ;;
     devices) options="--json --help" ;;
-    replay) options="--device --preset --granule --lag --capacity --step-ms --json --help" ;;
+    replay) options="--device --preset --granule --chunk --passes --lag --capacity --step-ms --json --help" ;;
     scenario) options="--json --fail-call --help" ;;
     esac
     case $word in

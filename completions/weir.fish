@@ -22,6 +22,8 @@ complete -c weir -n "__fish_seen_subcommand_from demo" -l idle-ms -x -d "How lon
 
 complete -c weir -n "__fish_seen_subcommand_from replay" -F
 complete -c weir -n "__fish_seen_subcommand_from replay" -l granule -x -d "Unit of commit, 0 for whole pages"
+complete -c weir -n "__fish_seen_subcommand_from replay" -l chunk -x -d "The most that sim commits as one chunk"
+complete -c weir -n "__fish_seen_subcommand_from replay" -l passes -x -d "How often the trace is played"
 complete -c weir -n "__fish_seen_subcommand_from replay" -l lag -x -d "Operations until a fence passes"
 complete -c weir -n "__fish_seen_subcommand_from replay" -l capacity -x -d "Memory of the device"
 complete -c weir -n "__fish_seen_subcommand_from replay" -l step-ms -x -d "How far the clock moves at each mark"

@@ -76,6 +76,17 @@ static void add_decimal(cJSON *object, const char *name, double number, int deci
     cJSON_AddRawToObject(object, name, digits);
 }
 
+static void add_pass(cJSON *json, const char *prefix, const wr_replay_pass *pass)
+{
+    char name[40];
+    snprintf(name, sizeof name, "%sns_per_operation", prefix);
+    add_decimal(json, name, pass->ns_per_operation, 1);
+    snprintf(name, sizeof name, "%shost_ns_per_operation", prefix);
+    add_decimal(json, name, pass->host_ns_per_operation, 1);
+    snprintf(name, sizeof name, "%sdriver_calls", prefix);
+    wr_json_add_bytes(json, name, pass->driver_calls);
+}
+
 static void print_json(const arguments *given, const wr_trace *trace,
                        const wr_replay_result *result)
 {
@@ -84,7 +95,11 @@ static void print_json(const arguments *given, const wr_trace *trace,
     cJSON_AddStringToObject(json, "device", given->desc.device);
     cJSON_AddStringToObject(json, "preset", result->preset);
     wr_json_add_bytes(json, "operations", trace->operation_count);
-    add_decimal(json, "ns_per_operation", result->ns_per_operation, 1);
+    wr_json_add_bytes(json, "passes", given->desc.passes);
+    add_pass(json, "", &result->first);
+    if (given->desc.passes > 1) {
+        add_pass(json, "later_", &result->later);
+    }
     wr_json_add_bytes(json, "peak_requested_bytes", trace->peak_bytes);
     wr_json_add_bytes(json, "peak_reserved_bytes", result->peak_reserved_bytes);
     if (trace->peak_bytes > 0) {
@@ -93,7 +108,6 @@ static void print_json(const arguments *given, const wr_trace *trace,
         cJSON_AddNullToObject(json, "peak_ratio");
     }
     wr_json_add_bytes(json, "padding_bytes", result->padding_bytes);
-    wr_json_add_bytes(json, "driver_calls", result->driver_calls);
     if (result->has_modelled_seconds) {
         add_decimal(json, "modelled_driver_seconds", result->modelled_seconds, 6);
     } else {
@@ -121,8 +135,9 @@ static void print_text(const arguments *given, const wr_trace *trace,
     print_row("trace", given->path);
     print_row("device", given->desc.device);
     print_row("preset", result->preset);
-    snprintf(text, sizeof text, "%zu, %.1f ns each", trace->operation_count,
-             result->ns_per_operation);
+    snprintf(text, sizeof text, "%zu, %.1f ns each, %.1f without the driver",
+             trace->operation_count, result->first.ns_per_operation,
+             result->first.host_ns_per_operation);
     print_row("operations", text);
     print_bytes_row("peak requested", trace->peak_bytes);
     snprintf(text, sizeof text, "%s, %.4f x requested",
@@ -130,8 +145,15 @@ static void print_text(const arguments *given, const wr_trace *trace,
              peak_ratio(trace, result));
     print_row("peak reserved", text);
     print_bytes_row("padding at the peak", result->padding_bytes);
-    snprintf(text, sizeof text, "%" PRIu64, result->driver_calls);
+    snprintf(text, sizeof text, "%" PRIu64, result->first.driver_calls);
     print_row("driver calls", text);
+    if (given->desc.passes > 1) {
+        snprintf(text, sizeof text,
+                 "%.1f ns each, %.1f without the driver, %" PRIu64 " driver calls",
+                 result->later.ns_per_operation, result->later.host_ns_per_operation,
+                 result->later.driver_calls);
+        print_row("later passes", text);
+    }
     if (result->has_modelled_seconds) {
         snprintf(text, sizeof text, "%.4f s", result->modelled_seconds);
         print_row("modelled driver time", text);
@@ -198,9 +220,13 @@ static int read_and_replay(const arguments *given)
 static int check(arguments *given)
 {
     wr_replay_desc *desc = &given->desc;
+    if (desc->passes == 0) {
+        return wr_cli_error(WR_EXIT_USAGE, "replay", "--passes must be more than 0");
+    }
     if (strcmp(desc->device, "sim") != 0) {
         const char *option = desc->granule_bytes != NOT_GIVEN    ? "--granule"
                              : desc->capacity_bytes != NOT_GIVEN ? "--capacity"
+                             : desc->chunk_bytes > 0             ? "--chunk"
                              : desc->lag > 0                     ? "--lag"
                              : desc->step_ms > 0                 ? "--step-ms"
                                                                  : NULL;
@@ -225,6 +251,7 @@ int weir_cli_replay(int argc, char **argv)
 {
     arguments given = {
         .desc = {.device = "sim",
+                 .passes = 1,
                  .capacity_bytes = NOT_GIVEN,
                  .granule_bytes = NOT_GIVEN,
                  .progress = isatty(STDERR_FILENO) ? show_progress : NULL}};
@@ -235,12 +262,16 @@ int weir_cli_replay(int argc, char **argv)
         {"preset", WR_OPTION_KIND_TEXT, &desc->preset, "NAME", "elastic (default), ..."},
         {"granule", WR_OPTION_KIND_SIZE, &desc->granule_bytes, "SIZE",
          "sim's unit of commit; 0: pages whole (default 2MiB)"},
+        {"chunk", WR_OPTION_KIND_SIZE, &desc->chunk_bytes, "SIZE",
+         "the most sim commits as one chunk (default: its granule)"},
         {"lag", WR_OPTION_KIND_NUMBER, &desc->lag, "N",
          "on sim a fence passes N operations after its place (default 0)"},
         {"capacity", WR_OPTION_KIND_SIZE, &desc->capacity_bytes, "SIZE",
          "sim's memory, all of it for the trace (default 192GiB)"},
         {"step-ms", WR_OPTION_KIND_NUMBER, &desc->step_ms, "MS",
          "move sim's clock at each mark (default 0)"},
+        {"passes", WR_OPTION_KIND_NUMBER, &desc->passes, "N",
+         "play the trace N times (default 1)"},
         {"json", WR_OPTION_KIND_FLAG, &given.json, NULL, "print one JSON object"},
     };
     const wr_command command = {

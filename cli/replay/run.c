@@ -5,6 +5,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "run.h"
 
+#include "meter.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,7 @@ typedef struct replay {
     weir_stream *
         *streams; /* trace->stream_count of them; those from 1 on are ours to close */
     weir_buffer *buffers; /* by slot */
+    double loop_ns;       /* of one pass without its calls */
     wr_replay_error *error;
 } replay;
 
@@ -118,18 +121,19 @@ static bool read_padding(replay *run, wr_replay_result *result)
     return true;
 }
 
-static bool play_all(replay *run, wr_replay_result *result)
+/* Plays the trace to its end. The peak is looked at in the first pass only. */
+static bool play_once(replay *run, bool is_first, double *spent_ns,
+                      wr_replay_result *result)
 {
     const wr_trace *trace = run->trace;
-    double spent_ns = -measure_loop_ns(run);
-    size_t peak = trace->peak_op;
+    size_t peak = is_first ? trace->peak_op : SIZE_MAX - 1;
     for (size_t begin = 0, end; begin < trace->op_count; begin = end) {
         end =
             trace->op_count - begin > SEGMENT_OPS ? begin + SEGMENT_OPS : trace->op_count;
         end = begin <= peak && peak + 1 < end ? peak + 1 : end;
         double start = now_ns();
         size_t reached = play(run, begin, end);
-        spent_ns += now_ns() - start;
+        *spent_ns += now_ns() - start;
         if (reached < end) {
             return fail_at(run, reached);
         }
@@ -140,39 +144,52 @@ static bool play_all(replay *run, wr_replay_result *result)
             run->desc->progress((double)end / (double)trace->op_count);
         }
     }
-    result->ns_per_operation =
-        spent_ns > 0 ? spent_ns / (double)trace->operation_count : 0;
     return true;
 }
 
-/* Memory calls so far, from the sim's ledger or, on other drivers, from Weir's books. */
-static void count_calls(const replay *run, const weir_usage *usage,
+/* What the trace left live goes back. */
+static bool drop_rest(replay *run)
+{
+    size_t end = run->trace->op_count + run->trace->tail_count;
+    return play(run, run->trace->op_count, end) == end ||
+           fail(run, "what is live at the end cannot be dropped: ");
+}
+
+static double per_operation(const replay *run, double ns, uint64_t passes)
+{
+    double count = (double)run->trace->operation_count * (double)passes;
+    return ns > 0 && count > 0 ? ns / count : 0;
+}
+
+static bool play_passes(replay *run, uint64_t count, bool is_first, wr_replay_pass *pass,
                         wr_replay_result *result)
 {
-    if (run->sim == NULL) {
-        result->driver_calls = usage->page_allocs + usage->page_frees + usage->commits +
-                               usage->decommits + usage->moves;
-        return;
+    double spent_ns = -run->loop_ns * (double)count;
+    wr_meter_reading before = wr_meter_read();
+    double outside_ns = 0; /* memory calls between the passes */
+    for (uint64_t i = 0; i < count; i++) {
+        double between = wr_meter_read().ns;
+        if (!is_first && !drop_rest(run)) {
+            return false;
+        }
+        outside_ns += wr_meter_read().ns - between;
+        if (!play_once(run, is_first, &spent_ns, result)) {
+            return false;
+        }
     }
-    static const weir_sim_op memory_ops[] = {
-        WEIR_SIM_OP_page_alloc, WEIR_SIM_OP_page_free, WEIR_SIM_OP_range_reserve,
-        WEIR_SIM_OP_commit,     WEIR_SIM_OP_decommit,  WEIR_SIM_OP_move,
-    };
-    weir_sim_ledger ledger;
-    weir_sim_read_ledger(run->sim, &ledger);
-    for (size_t i = 0; i < sizeof memory_ops / sizeof memory_ops[0]; i++) {
-        result->driver_calls += ledger.calls[memory_ops[i]];
-    }
-    result->has_modelled_seconds = true;
-    result->modelled_seconds = ledger.modelled_seconds;
+    wr_meter_reading after = wr_meter_read();
+    double memory_ns = after.ns - before.ns - outside_ns;
+    pass->driver_calls = after.calls - before.calls;
+    pass->ns_per_operation = per_operation(run, spent_ns, count);
+    pass->host_ns_per_operation = per_operation(run, spent_ns - memory_ns, count);
+    return true;
 }
 
 /* Drops what the trace left live, cleans up, and sees what stays. */
 static bool drop_all(replay *run, wr_replay_result *result)
 {
-    size_t end = run->trace->op_count + run->trace->tail_count;
-    if (play(run, run->trace->op_count, end) < end) {
-        return fail(run, "what is live at the end cannot be dropped: ");
+    if (!drop_rest(run)) {
+        return false;
     }
     weir_usage usage = {.size = sizeof usage};
     if (weir_device_memory_cleanup(run->device, &(weir_cleanup_desc){.wait = true},
@@ -184,17 +201,32 @@ static bool drop_all(replay *run, wr_replay_result *result)
     return true;
 }
 
+static void read_model(const replay *run, wr_replay_result *result)
+{
+    weir_sim_ledger ledger;
+    result->has_modelled_seconds = run->sim != NULL;
+    if (run->sim != NULL) {
+        weir_sim_read_ledger(run->sim, &ledger);
+        result->modelled_seconds = ledger.modelled_seconds;
+    }
+}
+
 static bool measure(replay *run, wr_replay_result *result)
 {
     weir_usage usage = {.size = sizeof usage};
-    if (!play_all(run, result)) {
+    run->loop_ns = measure_loop_ns(run); /* first, as it fills the slots */
+    if (!play_passes(run, 1, true, &result->first, result)) {
+        return false;
+    }
+    read_model(run, result);
+    if (run->desc->passes > 1 &&
+        !play_passes(run, run->desc->passes - 1, false, &result->later, result)) {
         return false;
     }
     if (weir_device_memory_usage(run->device, &usage) != WEIR_OK) {
         return fail(run, "the usage cannot be read: ");
     }
     result->peak_reserved_bytes = usage.peak_reserved_bytes;
-    count_calls(run, &usage, result);
     return drop_all(run, result);
 }
 
@@ -206,6 +238,7 @@ static bool open_device(replay *run)
     sim.capacity_bytes = desc->capacity_bytes;
     sim.context_bytes = 0;
     sim.granule_bytes = desc->granule_bytes;
+    sim.chunk_bytes = desc->chunk_bytes;
     sim.lag = desc->lag;
     weir_device_desc options = {
         .size = sizeof options,
@@ -213,7 +246,13 @@ static bool open_device(replay *run)
         .no_thread = is_sim,
         .driver_config = is_sim ? &sim : NULL,
     };
-    if (weir_device_open(desc->device, &options, &run->device) != WEIR_OK) {
+    const char *argument = NULL;
+    const weir_driver_table *table = wr_meter_table(desc->device, &argument);
+    weir_result result =
+        table != NULL
+            ? weir_device_open_driver(table, argument, &options, &run->device)
+            : weir_device_open(desc->device, &options, &run->device); /* for its text */
+    if (result != WEIR_OK) {
         return fail(run, "");
     }
     run->sim = is_sim ? weir_device_driver(run->device) : NULL;

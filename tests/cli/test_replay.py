@@ -70,6 +70,21 @@ class Numbers(Replay):
         self.assertGreater(found["modelled_driver_seconds"], 0)
         self.assertLess(found["modelled_driver_seconds"], 0.01)
 
+    def test_later_passes_find_the_memory_of_the_first(self):
+        found = self.replayed(SMALL, "--passes", "3")
+        self.assertEqual(found["passes"], 3)
+        self.assertGreater(found["driver_calls"], 0)
+        self.assertEqual(found["later_driver_calls"], 0)
+        self.assertEqual(found["peak_reserved_bytes"], 6 * MIB)
+        self.assertLessEqual(found["host_ns_per_operation"], found["ns_per_operation"])
+        self.assertNotIn("later_driver_calls", self.replayed(SMALL))
+
+    def test_chunks_cost_less_than_granules(self):
+        large = "a 1 8589934592 0\nf 1 0\n"
+        granules = self.replayed(large)["modelled_driver_seconds"]
+        chunks = self.replayed(large, "--chunk", "32MiB")["modelled_driver_seconds"]
+        self.assertLess(chunks, granules / 8)
+
     def test_whole_pages_hold_it_too(self):
         found = self.replayed(SMALL, "--granule", "0")
         self.assertEqual(found["peak_requested_bytes"], 6 * MIB)
