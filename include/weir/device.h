@@ -24,6 +24,8 @@ typedef enum weir_pool_kind {
     WEIR_POOL_KIND_EXCLUSIVE = 2,  /* a page for each buffer, reused by what fits */
     WEIR_POOL_KIND_PERSISTENT = 3, /* reused by equal sizes only */
     WEIR_POOL_KIND_ADAPTIVE = 4,   /* pages that grow with the largest request */
+    WEIR_POOL_KIND_SHARED = 5,     /* a page for each buffer that other processes may map;
+                                      never reused; not for lists, a device has its own */
 } weir_pool_kind;
 
 /* One pool of an explicit list. A request goes to the first pool of the list that serves

@@ -152,6 +152,21 @@ struct weir_driver_table {
     weir_result (*commit_chunks)(weir_driver *driver, uint64_t address, uint64_t bytes,
                                  uint64_t chunk_bytes);
 
+    /* ---- optional: memory that other processes can map (all three or none) ---- */
+    /* A page of its own that can be exported, and goes back by page_free; `bytes` is a
+     * multiple of 2 MiB and of the granule, and so is its address. UNSUPPORTED if this
+     * device cannot. */
+    weir_result (*share_alloc)(weir_driver *driver, uint64_t bytes, uint64_t *address);
+    /* A file descriptor (close-on-exec, the caller's) that names the page's memory in
+     * other processes. */
+    weir_result (*share_export)(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                int *file);
+    /* Maps the memory that a descriptor names, all `bytes` of it, as a page that goes
+     * back by page_free. The descriptor stays the caller's. INVALID if it names none, or
+     * less. */
+    weir_result (*share_import)(weir_driver *driver, int file, uint64_t bytes,
+                                uint64_t *address);
+
     /* ---- optional: accounting ---- */
     weir_result (*memory_info)(weir_driver *driver, weir_memory_info *info);
     /* Committed bytes of [address, address + bytes) that nothing has written yet, so that

@@ -26,6 +26,9 @@ typedef struct weir_buffer_desc {
     uint64_t alignment_bytes; /* a power of two up to 2 MiB; 0: the device's. The address
                                  may lie inside the extent, as in persistent pools */
     bool persistent;          /* a page of its own size, reused only by equal sizes */
+    bool exportable; /* other processes can map it (share.h): a page of its own, in
+                        multiples of 2 MiB, never reused; alignment and persistent do not
+                        matter. UNSUPPORTED if the driver has no such memory */
 } weir_buffer_desc;
 
 /* Room for `bytes` bytes, usable at once in the order of `stream`, with one reference

@@ -64,7 +64,7 @@ typedef struct weir_device_report {
     uint64_t capacity_bytes;
     uint64_t largest_hole_bytes; /* the largest free run that needs no driver call */
     size_t pool_count;
-    weir_pool_report pools[32];
+    weir_pool_report pools[33]; /* a list's 32 at most, and "shared" */
     /* The largest of each, largest first; unused entries are zero. */
     weir_tag_usage holders[8]; /* live buffers by tag; "" is untagged */
     weir_waiting waiting[8];   /* whom deferred bytes wait for */

@@ -11,6 +11,7 @@
 #include <weir/memory.h>
 #include <weir/pointer.h>
 #include <weir/report.h>
+#include <weir/share.h>
 #include <weir/sim.h>
 #include <weir/stream.h>
 #include <weir/webgpu.h>

@@ -108,6 +108,26 @@ static weir_result move(weir_driver *driver, uint64_t to, uint64_t from, uint64_
     return PASS(move, to, from, bytes);
 }
 
+static weir_result share_alloc(weir_driver *driver, uint64_t bytes, uint64_t *address)
+{
+    REFUSE_LOST(driver);
+    return PASS(share_alloc, bytes, address);
+}
+
+static weir_result share_export(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                int *file)
+{
+    REFUSE_LOST(driver);
+    return PASS(share_export, address, bytes, file);
+}
+
+static weir_result share_import(weir_driver *driver, int file, uint64_t bytes,
+                                uint64_t *address)
+{
+    REFUSE_LOST(driver);
+    return PASS(share_import, file, bytes, address);
+}
+
 /* ---- accounting and time ---- */
 
 static weir_result memory_info(weir_driver *driver, weir_memory_info *info)
@@ -325,6 +345,9 @@ static void properties(weir_driver *driver, weir_driver_properties *what)
     X(decommit)                                                                          \
     X(move)                                                                              \
     X(commit_chunks)                                                                     \
+    X(share_alloc)                                                                       \
+    X(share_export)                                                                      \
+    X(share_import)                                                                      \
     X(memory_info)                                                                       \
     X(untouched)                                                                         \
     X(pending_bytes)                                                                     \

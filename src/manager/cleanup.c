@@ -4,6 +4,7 @@
 #include "capture.h"
 #include "guard.h"
 #include "harvest.h"
+#include "shared.h"
 #include "waits.h"
 
 #include "base/result.h"
@@ -96,6 +97,11 @@ static void name_deferred(wr_bank *bank, weir_cleanup_outcome *outcome)
         }
     }
     wr_lock_leave(&bank->roster_lock);
+    uint64_t exported = wr_shared_count_abroad(bank);
+    if (exported > most) {
+        most = exported;
+        snprintf(outcome->deferred_stream, sizeof outcome->deferred_stream, "exported");
+    }
     for (uint32_t i = 0; i < SLOTS; i++) {
         if (graphs[i] > most) {
             most = graphs[i];

@@ -7,6 +7,7 @@
 #include "harvest.h"
 #include "probe.h"
 #include "range.h"
+#include "shared.h"
 #include "waits.h"
 
 #include "base/result.h"
@@ -67,7 +68,7 @@ static bool fits_layout(const wr_pool *pool, const wr_slice *slice, uint64_t run
     if (layout->granular) {
         return true;
     }
-    if (slice->extent_bytes != page->bytes || page->outdated) {
+    if (layout->shared || slice->extent_bytes != page->bytes || page->outdated) {
         return false;
     }
     if (layout->exact) {
@@ -235,6 +236,9 @@ static uint64_t page_bytes_for(const wr_pool *pool, uint64_t run_bytes)
     if (layout->page_bytes != 0) {
         return layout->page_bytes;
     }
+    if (layout->shared) {
+        return wr_shared_page_bytes(pool->manager->bank, run_bytes);
+    }
     if (layout->whole || layout->exact) {
         return round_up(run_bytes, WR_UNIT_BYTES);
     }
@@ -271,8 +275,8 @@ static void outdate_pages(wr_pool *pool, wr_page *pages, uint64_t page_bytes)
     }
 }
 
-/* Under the locks: a new page becomes one free slice of the pool. */
-static void enter_page(wr_manager *manager, wr_pool *pool, wr_page *page, wr_slice *slice)
+void wr_grow_enter_page(wr_manager *manager, wr_pool *pool, wr_page *page,
+                        wr_slice *slice)
 {
     wr_bank *bank = manager->bank;
     wr_class *class = &bank->classes[pool->number];
@@ -314,8 +318,7 @@ static void make_room(wr_manager *manager, const wr_pool *pool, uint64_t page_by
                               memory_order_relaxed);
 }
 
-/* Counts bytes that are about to be asked for, in the class and the bank. */
-static weir_result promise(wr_bank *bank, wr_class *class, uint64_t bytes, bool *full)
+weir_result wr_grow_promise(wr_bank *bank, wr_class *class, uint64_t bytes, bool *full)
 {
     WR_TRY(wr_class_promise(bank, class, bytes, full));
     weir_result result = wr_bank_promise(bank, bytes);
@@ -329,8 +332,8 @@ static weir_result promise(wr_bank *bank, wr_class *class, uint64_t bytes, bool 
 
 /* A page of the driver, and the record of its slice. The books come first, so that
  * nothing has to be given back. */
-static weir_result take_page(wr_bank *bank, uint64_t page_bytes, wr_page **page_out,
-                             wr_slab_cache *spares)
+static weir_result take_page(wr_bank *bank, uint64_t page_bytes, bool shared,
+                             wr_page **page_out, wr_slab_cache *spares)
 {
     wr_page *page =
         wr_slab_fill(spares, 1) ? wr_page_create(0, page_bytes, 0, NULL) : NULL;
@@ -339,7 +342,8 @@ static weir_result take_page(wr_bank *bank, uint64_t page_bytes, wr_page **page_
     }
     WR_COUNT(bank->events.page_allocs);
     weir_result result =
-        bank->table->page_alloc(bank->driver, page_bytes, &page->address);
+        shared ? bank->table->share_alloc(bank->driver, page_bytes, &page->address)
+               : bank->table->page_alloc(bank->driver, page_bytes, &page->address);
     if (result != WEIR_OK) {
         wr_page_destroy(page);
         return result;
@@ -363,17 +367,18 @@ static weir_result grow_page(wr_manager *manager, wr_pool *pool, uint64_t run_by
     if (tidy) {
         make_room(manager, pool, page_bytes);
     }
-    WR_TRY(promise(bank, class, page_bytes, full));
+    WR_TRY(wr_grow_promise(bank, class, page_bytes, full));
     wr_slab_cache spares = {0};
     wr_page *page = NULL;
-    weir_result result = take_page(bank, page_bytes, &page, &spares);
+    weir_result result =
+        take_page(bank, page_bytes, pool->layout->shared, &page, &spares);
     wr_manager_lock(manager);
     wr_sequence_begin(&manager->sequence);
     wr_bank_lock(bank);
     bank->promised -= page_bytes;
     class->promised -= page_bytes;
     if (result == WEIR_OK) {
-        enter_page(manager, pool, page, wr_slab_pop(&spares));
+        wr_grow_enter_page(manager, pool, page, wr_slab_pop(&spares));
     }
     wr_bank_unlock(bank);
     wr_sequence_end(&manager->sequence);

@@ -31,6 +31,13 @@ bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                                 bool tidy, bool *full);
 
+/* Counts bytes that are about to be asked for, in the class and the bank. */
+weir_result wr_grow_promise(wr_bank *bank, wr_class *class, uint64_t bytes, bool *full);
+
+/* Under both locks: a new page becomes one free slice of the pool. */
+void wr_grow_enter_page(wr_manager *manager, wr_pool *pool, wr_page *page,
+                        wr_slice *slice);
+
 /* Under the lock: the pool's indexes and spare records are there; false: no host memory.
  */
 bool wr_grow_prepare(wr_manager *manager, wr_pool *pool);

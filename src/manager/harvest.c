@@ -92,6 +92,10 @@ static inline void add_stretch(gather *g, const stretch *s)
  */
 static bool wants_page(const gather *g, wr_page *page)
 {
+    if (page->lifeline != NULL && !g->want->keeps_mapping &&
+        !wr_lifeline_has_ended(page->lifeline)) {
+        return false; /* another process has it */
+    }
     if (g->want->outdated_only && !page->outdated) {
         return false;
     }

@@ -39,14 +39,14 @@ static weir_result check_count(const weir_pool_desc *pools, size_t count,
                         function);
     }
     size_t persistent = 0;
-    for (size_t i = 0; i < count && i < WR_POOL_MAX; i++) {
+    for (size_t i = 0; i < count && i < WR_LIST_MAX; i++) {
         persistent += pools[i].kind == WEIR_POOL_KIND_PERSISTENT;
     }
-    if (count + (persistent == 0) > WR_POOL_MAX) {
+    if (count + (persistent == 0) > WR_LIST_MAX) {
         return wr_error(WEIR_INVALID,
                         "%s: a list of %zu pools; there can be %u, and one of them is "
                         "the persistent one",
-                        function, count, WR_POOL_MAX);
+                        function, count, WR_LIST_MAX);
     }
     if (persistent > 1 || persistent == count) {
         return wr_error(WEIR_INVALID,
@@ -159,6 +159,7 @@ static void add_entry(const entry *e, wr_layouts *layouts)
         layout->granular = e->bank->granule_bytes != 0;
         break;
     case WEIR_POOL_KIND_ADAPTIVE:
+    case WEIR_POOL_KIND_SHARED: /* refused before */
         break;
     }
 }

@@ -10,6 +10,7 @@
 #include "ladder.h"
 #include "range.h"
 #include "route.h"
+#include "shared.h"
 #include "tags.h"
 #include "waits.h"
 
@@ -295,7 +296,9 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
     weir_graph *recording = manager->recording;
     wr_sequence_begin(&manager->sequence);
     wr_slice *slice = recording == NULL ? NULL : wr_graph_reuse(recording, pool, request);
-    if (slice == NULL) {
+    if (request->given != NULL) {
+        slice = wr_pool_take(pool, request->given);
+    } else if (slice == NULL) {
         slice = __builtin_expect(request->alignment_bytes == 0, 1)
                     ? wr_pool_try_reserve(pool, request->extent_bytes)
                     : wr_pool_try_reserve_aligned(pool, request->extent_bytes,
@@ -340,6 +343,9 @@ static wr_pool *pool_to_make_tight(wr_manager *manager, const wr_request *reques
 weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
                                wr_slice **slice_out)
 {
+    if (request->shared) {
+        return wr_shared_reserve(manager, request, slice_out);
+    }
     wr_manager_lock(manager);
     wr_pool *tight = pool_to_make_tight(manager, request);
     if (tight != NULL) {

@@ -27,7 +27,8 @@
 
 #include <weir/memory.h>
 
-#define WR_POOL_MAX 32u
+#define WR_LIST_MAX 32u                /* pools that a list may have */
+#define WR_POOL_MAX (WR_LIST_MAX + 1u) /* and the one that is shared with processes */
 #define WR_ROUTE_MAX (3u * WR_POOL_MAX + 1u) /* a pool serves at most two stretches */
 #define WR_EPOCH_SLOTS 8u /* so many epochs can wait for their fences at once */
 #define WR_TAG_MAX                                                                       \
@@ -264,8 +265,11 @@ typedef struct wr_request {
     uint16_t tag;
     uint64_t charged_bytes; /* counted for the tag's limit already */
     bool persistent;
-    bool loose;    /* out of memory otherwise: a whole page of any size will do */
-    wr_pool *pool; /* NULL: the first that serves it */
+    bool shared;                       /* in a page that other processes may map... */
+    const struct weir_share *imported; /* ...which is another process's; or NULL */
+    bool loose;      /* out of memory otherwise: a whole page of any size will do */
+    wr_pool *pool;   /* NULL: the first that serves it */
+    wr_slice *given; /* hand out this free slice of the pool; or NULL */
 } wr_request;
 
 /* Takes the lock, drains what others released; wr_manager_unlock leaves it. */

@@ -154,9 +154,19 @@ weir_result wr_preset_get(const wr_bank *bank, const char *preset, wr_layouts *l
     return WEIR_OK;
 }
 
-weir_result wr_layouts_get(const wr_bank *bank, const char *preset,
-                           const weir_pool_desc *pools, size_t pool_count,
-                           const char *function, wr_layouts *layouts)
+/* Pages for other processes, where the driver has them: a pool that no request comes to
+ * by its size. */
+static void add_shared(const wr_bank *bank, wr_layouts *layouts)
+{
+    if (bank->table->share_alloc != NULL) {
+        wr_layout *layout = wr_layouts_add(layouts, WEIR_POOL_KIND_SHARED, "shared", 0);
+        layout->whole = layout->shared = true;
+    }
+}
+
+static weir_result get_asked(const wr_bank *bank, const char *preset,
+                             const weir_pool_desc *pools, size_t pool_count,
+                             const char *function, wr_layouts *layouts)
 {
     if (pools == NULL && pool_count == 0) {
         return wr_preset_get(bank, preset, layouts);
@@ -166,4 +176,13 @@ weir_result wr_layouts_get(const wr_bank *bank, const char *preset,
                         "%s: a preset and a list of pools; give one of them", function);
     }
     return wr_list_get(bank, pools, pool_count, function, layouts);
+}
+
+weir_result wr_layouts_get(const wr_bank *bank, const char *preset,
+                           const weir_pool_desc *pools, size_t pool_count,
+                           const char *function, wr_layouts *layouts)
+{
+    WR_TRY(get_asked(bank, preset, pools, pool_count, function, layouts));
+    add_shared(bank, layouts);
+    return WEIR_OK;
 }

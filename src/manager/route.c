@@ -67,7 +67,7 @@ static uint32_t list_bounds(const wr_bank *bank, uint64_t bounds[4 * WR_POOL_MAX
     uint32_t count = 0;
     for (uint32_t i = 0; i < bank->class_count; i++) {
         const wr_layout *layout = &bank->classes[i].layout;
-        if (layout->exact) {
+        if (layout->exact || layout->shared) {
             continue;
         }
         bounds[count++] = layout->max_bytes;
@@ -88,7 +88,8 @@ static wr_pool *first_serving(wr_manager *manager, uint64_t extent_bytes)
 {
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         const wr_layout *layout = &manager->bank->classes[i].layout;
-        if (!layout->exact && wr_layout_accepts(layout, extent_bytes)) {
+        if (!layout->exact && !layout->shared &&
+            wr_layout_accepts(layout, extent_bytes)) {
             return &manager->pools[i];
         }
     }
@@ -129,7 +130,8 @@ wr_pool *wr_route_find(wr_manager *manager, uint32_t first, const wr_request *re
 {
     for (uint32_t i = first; i < manager->bank->class_count; i++) {
         const wr_layout *layout = manager->pools[i].layout;
-        if (layout->exact == request->persistent &&
+        bool persistent = request->persistent && !request->shared;
+        if (layout->shared == request->shared && layout->exact == persistent &&
             (layout->exact || wr_layout_accepts(layout, request->extent_bytes)) &&
             (layout->page_bytes == 0 || run_bytes <= layout->page_bytes)) {
             return &manager->pools[i];

@@ -686,7 +686,8 @@ void wr_waits_count(wr_manager *manager, uint64_t *bytes, uint32_t slots)
     uint64_t own = 0;
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         wr_books *books = &manager->pools[i].books;
-        own += WR_OWN(books->whole) - WR_OWN(books->settled);
+        own += WR_OWN(books->whole) - WR_OWN(books->settled) -
+               wr_pool_count_abroad(&manager->pools[i]);
     }
     add_bytes(bytes, slots, manager->slot, own);
 }

@@ -105,6 +105,7 @@ void wr_page_destroy(wr_page *page)
 {
     wr_host_unreserve(page->storage, page->storage_bytes);
     page->storage = NULL;
+    wr_lifeline_destroy(page->lifeline);
     leave_record(page);
 }
 

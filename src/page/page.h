@@ -26,6 +26,8 @@
 #include "books.h"
 #include "slice.h"
 
+#include "base/lifeline.h"
+
 /* So worn, an unheld page goes back; so is a new one before its first request. */
 #define WR_PAGE_WORN 5u
 
@@ -56,6 +58,8 @@ typedef struct wr_page {
     struct wr_page *next_outdated;
     struct wr_page *next,
         *previous; /* whole pages of one class, guard: the bank's lock */
+    struct wr_lifeline
+        *lifeline; /* shared pages that another process may have, or NULL */
     void *storage; /* the arrays of a page with granules */
     uint64_t storage_bytes;
 } wr_page;
@@ -128,6 +132,12 @@ static inline uint64_t wr_page_chunk_mark(const wr_page *page, uint32_t first,
         mark = page->marks[g] > mark ? page->marks[g] : mark;
     }
     return mark;
+}
+
+/* Whether another process may still have the memory. */
+static inline bool wr_page_is_abroad(const wr_page *page)
+{
+    return page->lifeline != NULL && page->lifeline->is_held;
 }
 
 /* ---- residency ---- */

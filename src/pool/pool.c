@@ -108,6 +108,12 @@ wr_slice *wr_pool_try_reserve_loose(wr_pool *pool, uint64_t extent_bytes)
                                                        : NULL;
 }
 
+wr_slice *wr_pool_take(wr_pool *pool, wr_slice *slice)
+{
+    wr_index_remove(pool->index, slice);
+    return carve(pool, slice, slice->extent_bytes, true);
+}
+
 wr_slice *wr_pool_try_reserve_aligned(wr_pool *pool, uint64_t extent_bytes,
                                       uint64_t alignment_bytes)
 {

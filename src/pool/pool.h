@@ -31,6 +31,7 @@ typedef struct wr_layout {
     bool granular;        /* spans of a device-wide range; else whole pages */
     bool whole;           /* one slice per page */
     bool exact;           /* reuse by equal size only */
+    bool shared;          /* pages that other processes may map: one buffer each, once */
     uint32_t slack_shift; /* whole: a page may be larger by 1/2^n; 0: by any */
 } wr_layout;
 
@@ -84,6 +85,9 @@ static inline bool wr_pool_is_tight(const wr_pool *pool)
 WR_COLD wr_slice *wr_pool_carve_tight(wr_pool *pool, wr_slice *slice,
                                       uint64_t extent_bytes);
 
+/* Hands out a certain free slice of a pool of whole pages, all of it. */
+wr_slice *wr_pool_take(wr_pool *pool, wr_slice *slice);
+
 /* Makes a held or limbo slice free. Cannot fail. */
 void wr_pool_release(wr_pool *pool, wr_slice *slice);
 
@@ -116,6 +120,9 @@ wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page,
 
 /* Brings books.whole and books.settled up to date (recount.c). */
 void wr_pool_recount(wr_pool *pool);
+
+/* Free bytes that another process may still have; they wait for nothing else. */
+uint64_t wr_pool_count_abroad(const wr_pool *pool);
 
 /* A page of this pool serves no new requests from now on: its free slices leave the
  * index. */

@@ -73,7 +73,9 @@ static void add_slice(count *c, const wr_slice *slice)
     }
     if (first < end) {
         c->whole += (end - first) * page->granule_bytes;
-        c->settled += wr_page_settled_bytes(page, c->pool->moment, first, end);
+        c->settled += wr_page_is_abroad(page)
+                          ? 0
+                          : wr_page_settled_bytes(page, c->pool->moment, first, end);
     }
 }
 
@@ -101,4 +103,28 @@ void wr_pool_recount(wr_pool *pool)
     add_index(&c, pool->kept, least);
     WR_PUT(pool->books.whole, c.whole);
     WR_PUT(pool->books.settled, c.settled);
+}
+
+static uint64_t abroad_bytes(const wr_slice *slice)
+{
+    return is_free(slice) && wr_page_is_abroad(wr_page_get(slice->page))
+               ? slice->extent_bytes
+               : 0;
+}
+
+uint64_t wr_pool_count_abroad(const wr_pool *pool)
+{
+    uint64_t bytes = 0;
+    if (!pool->layout->shared) {
+        return 0;
+    }
+    for (wr_page *page = pool->outdated; page != NULL; page = page->next_outdated) {
+        bytes += abroad_bytes(wr_slice_get(page->granules[0].first));
+    }
+    const wr_slice *slice = wr_index_find_after(pool->index, 0, 0);
+    while (slice != NULL) {
+        bytes += abroad_bytes(slice);
+        slice = wr_index_find_after(pool->index, slice->extent_bytes, slice->address + 1);
+    }
+    return bytes;
 }

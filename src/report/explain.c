@@ -118,8 +118,16 @@ static const char *deferred_way_out(const weir_device_report *report)
     }
     size_t waiting_count = wr_report_waiting_count(report);
     size_t graph_count = 0;
+    bool exported = false;
     for (size_t i = 0; i < waiting_count; i++) {
         graph_count += strncmp(report->waiting[i].name, "graph ", 6) == 0;
+        exported |= strcmp(report->waiting[i].name, "exported") == 0;
+    }
+    if (exported) {
+        return waiting_count == 1
+                   ? "other processes release what they imported, or end; then a cleanup"
+                   : "sync, destroy the graphs; other processes release what they "
+                     "imported, or end; then a cleanup";
     }
     if (graph_count == 0) {
         return "wait for the fence: a sync, or weir_device_memory_cleanup with wait";

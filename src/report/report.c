@@ -17,6 +17,8 @@ const char *wr_report_kind_name(weir_pool_kind kind)
         return "persistent";
     case WEIR_POOL_KIND_ADAPTIVE:
         return "adaptive";
+    case WEIR_POOL_KIND_SHARED:
+        return "shared";
     }
     return "unknown";
 }

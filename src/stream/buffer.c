@@ -86,7 +86,8 @@ static WR_COLD weir_result create(weir_stream *stream, uint64_t bytes,
                           .persistent = stream->manager.window_depth > 0};
     if (desc != NULL) {
         request.persistent |= desc->persistent;
-        if (desc->alignment_bytes > WR_UNIT_BYTES) {
+        request.shared = desc->exportable;
+        if (desc->alignment_bytes > WR_UNIT_BYTES && !request.shared) {
             request.alignment_bytes = desc->alignment_bytes;
             request.alignment_shift = (uint8_t)__builtin_ctzll(desc->alignment_bytes);
         }
@@ -104,17 +105,9 @@ static inline uint64_t tag_of(const weir_stream *stream, const weir_buffer_desc 
 /* Nothing in the options is for create. */
 static inline bool is_ordinary(const weir_buffer_desc *desc)
 {
-    return desc == NULL || ((desc->size == 0 || desc->size == sizeof *desc) &&
-                            desc->alignment_bytes == 0 && !desc->persistent);
-}
-
-/* The first reference, and the handle. */
-static weir_buffer hand_out(wr_slice *slice, uint64_t reference)
-{
-    uint64_t word = atomic_load_explicit(&slice->word, memory_order_relaxed);
-    atomic_store_explicit(&slice->word, word | reference, memory_order_release);
-    return (weir_buffer){.index = wr_slice_id_of(slice),
-                         .generation = wr_word_generation(word)};
+    return desc == NULL ||
+           ((desc->size == 0 || desc->size == sizeof *desc) &&
+            desc->alignment_bytes == 0 && !desc->persistent && !desc->exportable);
 }
 
 /* Arguments that are not valid, options that matter, streams that are not ordinary. */
@@ -125,11 +118,12 @@ static WR_COLD weir_result create_with_care(weir_stream *stream, uint64_t bytes,
     wr_slice *slice = NULL;
     WR_TRY(check_request(stream, bytes, desc, buffer));
     WR_TRY(create(stream, bytes, desc, tag_of(stream, desc), &slice));
-    bool checked = (stream->manager.gate & WR_GATE_CHECKED) != 0;
+    bool exportable = desc != NULL && desc->exportable; /* others may see its bytes */
+    bool checked = (stream->manager.gate & WR_GATE_CHECKED) != 0 && !exportable;
     if (checked) {
         wr_checked_arm(slice);
     }
-    *buffer = hand_out(slice, checked ? WR_WORD_CHECKED | 1 : 1);
+    *buffer = wr_handle_hand_out(slice, checked ? WR_WORD_CHECKED | 1 : 1);
     return WEIR_OK;
 }
 
@@ -153,7 +147,7 @@ weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
     if (WR_UNLIKELY(slice == NULL)) {
         WR_TRY(create(stream, bytes, desc, tag, &slice));
     }
-    *buffer = hand_out(slice, 1);
+    *buffer = wr_handle_hand_out(slice, 1);
     return WEIR_OK;
 }
 

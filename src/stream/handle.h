@@ -21,4 +21,13 @@ static inline wr_slice *wr_handle_find(weir_buffer buffer, uint64_t *word)
     return lives ? slice : NULL;
 }
 
+/* The first reference to a slice, and the handle. */
+static inline weir_buffer wr_handle_hand_out(wr_slice *slice, uint64_t reference)
+{
+    uint64_t word = atomic_load_explicit(&slice->word, memory_order_relaxed);
+    atomic_store_explicit(&slice->word, word | reference, memory_order_release);
+    return (weir_buffer){.index = wr_slice_id_of(slice),
+                         .generation = wr_word_generation(word)};
+}
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/result.h"
 #include "manager/capture.h"
+#include "manager/shared.h"
 #include "manager/tags.h"
 #include "manager/waits.h"
 
@@ -162,6 +163,8 @@ static weir_result survey_waiting(wr_bank *bank, weir_waiting waiting[8])
         wr_manager_unpin(manager);
     }
     insert_streams(bank, bytes, slots, waiting);
+    weir_waiting exported = {.name = "exported", .bytes = wr_shared_count_abroad(bank)};
+    insert_waiting(waiting, &exported);
     insert_graphs(bank, bytes + slots, graphs, waiting);
     wr_host_free(bytes);
     return WEIR_OK;
@@ -298,6 +301,12 @@ static void fill_pool(const wr_bank *bank, uint32_t number, const wr_totals *tot
     pool->reserved_bytes = wr_totals_reserved(totals);
 }
 
+/* The pool for other processes, which every device has, shows up once it was used. */
+static bool is_listed(const wr_class *class)
+{
+    return !class->layout.shared || WR_GET(class->pages_peak) > 0;
+}
+
 weir_result weir_device_memory_report(weir_device *device, weir_device_report *report)
 {
     WR_TRY(wr_fork_check());
@@ -315,9 +324,10 @@ weir_result weir_device_memory_report(weir_device *device, weir_device_report *r
     fresh.untouched_bytes = survey_untouched(bank);
     fill_system(bank, &fresh);
     fresh.largest_hole_bytes = largest_hole(bank);
-    fresh.pool_count = bank->class_count;
     for (uint32_t i = 0; i < bank->class_count; i++) {
-        fill_pool(bank, i, &s.pools[i], &fresh.pools[i]);
+        if (is_listed(&bank->classes[i])) {
+            fill_pool(bank, i, &s.pools[i], &fresh.pools[fresh.pool_count++]);
+        }
     }
     wr_tags_list(bank, fresh.holders, sizeof fresh.holders / sizeof *fresh.holders);
     wr_capture_find(bank, &fresh.capturing);

@@ -82,6 +82,9 @@ static void call_buffers(const inherited *all)
     expect_forked(weir_free(NULL, NULL));
     expect_forked(weir_usable_bytes(all->r.device, all->pointer, &bytes));
     expect_forked(weir_buffer_find(all->r.device, all->pointer, &made, NULL));
+    weir_share share = {.bytes = 1, .memory_file = 0, .lives_file = 1};
+    expect_forked(weir_buffer_export(all->held, &share));
+    expect_forked(weir_buffer_import(all->r.stream, &share, NULL, &made));
     expect_forked(weir_tag_push("child"));
     expect_forked(weir_tag_pop());
 }

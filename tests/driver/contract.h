@@ -58,6 +58,9 @@ static const weir_sim_desc sim_chunks_desc = {
     X(reads_what_was_written_and_copied, variant)                                        \
     X(writes_and_copies_at_any_byte, variant)                                            \
     X(moves_more_than_fits_a_buffer_in_between, variant)                                 \
+    X(maps_shared_memory_a_second_time, variant)                                         \
+    X(keeps_shared_memory_while_one_page_has_it, variant)                                \
+    X(refuses_to_share_what_cannot_be, variant)                                          \
     X(finds_a_stream_without_work_idle, variant)                                         \
     X(hands_back_the_stream_it_adopted, variant)                                         \
     X(passes_fences_of_streams_without_work, variant)                                    \

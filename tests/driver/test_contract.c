@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MOST_PAGES = 2048 }; /* to fill a device with */
 
@@ -472,6 +473,104 @@ static void says_how_much_memory_is_used(driver_rig *rig)
 }
 
 /* ---- ends ---- */
+
+/* ---- memory for other processes ---- */
+
+static uint64_t take_shared(driver_rig *rig, uint64_t bytes)
+{
+    uint64_t address = 0;
+    skip_if(rig->table->share_alloc == NULL, "the driver shares no memory");
+    weir_result result = rig->table->share_alloc(rig->driver, bytes, &address);
+    skip_if(result == WEIR_UNSUPPORTED, weir_last_error());
+    assert_ok(result);
+    assert_int_equal(address % (2 * MIB), 0);
+    return address;
+}
+
+static int export_shared(driver_rig *rig, uint64_t address, uint64_t bytes)
+{
+    int file = -1;
+    assert_ok(rig->table->share_export(rig->driver, address, bytes, &file));
+    assert_true(file >= 0);
+    return file;
+}
+
+static void assert_holds(driver_rig *rig, uint64_t address, uint64_t expected)
+{
+    uint64_t value = 0;
+    weir_driver_stream stream = take_stream(rig);
+    assert_ok(rig->table->read(rig->driver, stream, address, &value, sizeof value));
+    assert_int_equal(value, expected);
+    rig->table->stream_close(rig->driver, stream);
+}
+
+static void put(driver_rig *rig, uint64_t address, uint64_t value)
+{
+    weir_driver_stream stream = take_stream(rig);
+    assert_ok(rig->table->write(rig->driver, stream, address, &value, sizeof value));
+    assert_ok(rig->table->stream_sync(rig->driver, stream));
+    rig->table->stream_close(rig->driver, stream);
+}
+
+static void maps_shared_memory_a_second_time(driver_rig *rig)
+{
+    uint64_t bytes = 4 * MIB, again = 0;
+    uint64_t address = take_shared(rig, bytes);
+    int file = export_shared(rig, address, bytes);
+    assert_ok(rig->table->share_import(rig->driver, file, bytes, &again));
+    close(file);
+    assert_true(again >= address + bytes || address >= again + bytes);
+    put(rig, address + 3 * MIB, 1234);
+    assert_holds(rig, again + 3 * MIB, 1234);
+    put(rig, again, 77);
+    assert_holds(rig, address, 77);
+    assert_ok(rig->table->page_free(rig->driver, again, bytes));
+    assert_holds(rig, address, 77);
+    assert_ok(rig->table->page_free(rig->driver, address, bytes));
+}
+
+static void keeps_shared_memory_while_one_page_has_it(driver_rig *rig)
+{
+    uint64_t bytes = 2 * MIB, again = 0;
+    driver_rig other = {0};
+    uint64_t address = take_shared(rig, bytes);
+    put(rig, address + 8, 5);
+    rig_open(&other, rig->variant->driver, rig->variant->config);
+    int file = export_shared(rig, address, bytes);
+    assert_ok(rig->table->page_free(rig->driver, address, bytes));
+    assert_ok(other.table->share_import(other.driver, file, bytes, &again));
+    close(file);
+    assert_holds(&other, again + 8, 5);
+    rig_close(&other); /* with the page still there */
+}
+
+static void refuses_to_share_what_cannot_be(driver_rig *rig)
+{
+    uint64_t bytes = 2 * MIB, other = 99;
+    uint64_t address = take_shared(rig, bytes);
+    uint64_t page = take_page(rig, bytes);
+    int file = 77, ends[2];
+    assert_result(rig->table->share_alloc(rig->driver, 0, &other), WEIR_INVALID);
+    assert_result(rig->table->share_alloc(rig->driver, bytes + 1, &other), WEIR_INVALID);
+    assert_result(rig->table->share_alloc(
+                      rig->driver, (rig->properties.capacity_bytes / bytes + 1) * bytes,
+                      &other),
+                  WEIR_OUT_OF_MEMORY);
+    assert_result(rig->table->share_export(rig->driver, page, bytes, &file),
+                  WEIR_INVALID);
+    assert_result(rig->table->share_export(rig->driver, address + 4096, bytes, &file),
+                  WEIR_INVALID);
+    assert_int_equal(file, 77);
+    assert_int_equal(pipe(ends), 0);
+    assert_result(rig->table->share_import(rig->driver, ends[0], bytes, &other),
+                  WEIR_INVALID);
+    assert_result(rig->table->share_import(rig->driver, -1, bytes, &other), WEIR_INVALID);
+    assert_int_equal(other, 99);
+    close(ends[0]);
+    close(ends[1]);
+    assert_ok(rig->table->page_free(rig->driver, page, bytes));
+    assert_ok(rig->table->page_free(rig->driver, address, bytes));
+}
 
 static void closes_with_everything_still_taken(driver_rig *rig)
 {

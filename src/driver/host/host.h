@@ -31,6 +31,7 @@ typedef struct wr_hostdrv {
     wr_system system;
     uint64_t context_bytes;         /* footprint at open */
     _Atomic uint64_t charged_bytes; /* pages, in whole system pages, and commits */
+    _Atomic uint64_t shared_count;  /* pages that are files (share.c) */
     wr_lock lock;                   /* never held across a system call */
     wr_regions book;                /* guard: lock */
     wr_hostdrv_stream *streams;     /* all open ones, for close; guard: lock */
@@ -50,5 +51,21 @@ weir_result wr_hostdrv_untouched(weir_driver *driver, uint64_t address, uint64_t
                                  uint64_t *untouched_bytes);
 /* Unmaps all that is still there. */
 void wr_hostdrv_unmap_all(wr_hostdrv *host);
+
+/* Counts bytes against the capacity, all or none; and the reverse. */
+weir_result wr_hostdrv_charge(wr_hostdrv *host, const char *call, uint64_t bytes);
+void wr_hostdrv_uncharge(wr_hostdrv *host, uint64_t bytes);
+/* Maps whole granules of a file, aligned to the granule; NULL with errno. */
+void *wr_hostdrv_map_file(int file, uint64_t bytes);
+
+/* ---- share.c: entries of the table ---- */
+weir_result wr_hostdrv_share_alloc(weir_driver *driver, uint64_t bytes,
+                                   uint64_t *address);
+weir_result wr_hostdrv_share_export(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                    int *file);
+weir_result wr_hostdrv_share_import(weir_driver *driver, int file, uint64_t bytes,
+                                    uint64_t *address);
+/* Closes the file of a page that has one and is unmapped. */
+void wr_hostdrv_share_close(wr_hostdrv *host, const wr_region *page);
 
 #endif

@@ -34,7 +34,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 }
 
 /* All or none. */
-static weir_result charge(wr_hostdrv *host, const char *call, uint64_t bytes)
+weir_result wr_hostdrv_charge(wr_hostdrv *host, const char *call, uint64_t bytes)
 {
     uint64_t capacity = host->system.capacity_bytes;
     uint64_t charged = atomic_load(&host->charged_bytes);
@@ -53,7 +53,7 @@ static weir_result charge(wr_hostdrv *host, const char *call, uint64_t bytes)
     return WEIR_OK;
 }
 
-static void uncharge(wr_hostdrv *host, uint64_t bytes)
+void wr_hostdrv_uncharge(wr_hostdrv *host, uint64_t bytes)
 {
     atomic_fetch_sub(&host->charged_bytes, bytes);
 }
@@ -81,7 +81,7 @@ weir_result wr_hostdrv_page_alloc(weir_driver *driver, uint64_t bytes, uint64_t 
     uint64_t whole_bytes = bytes > UINT64_MAX - host->system_page_bytes
                                ? UINT64_MAX
                                : round_up(bytes, host->system_page_bytes);
-    WR_TRY(charge(host, "page_alloc", whole_bytes));
+    WR_TRY(wr_hostdrv_charge(host, "page_alloc", whole_bytes));
     weir_result result;
     wr_region *page = wr_region_create_page(bytes);
     if (page == NULL) {
@@ -104,7 +104,7 @@ weir_result wr_hostdrv_page_alloc(weir_driver *driver, uint64_t bytes, uint64_t 
 undo_page:
     wr_region_destroy(page);
 undo_charge:
-    uncharge(host, whole_bytes);
+    wr_hostdrv_uncharge(host, whole_bytes);
     return result;
 }
 
@@ -120,8 +120,9 @@ static weir_result unmap(wr_hostdrv *host, const char *call, wr_region *region)
         return result;
     }
     if (!region->is_range) {
-        uncharge(host, whole_bytes);
+        wr_hostdrv_uncharge(host, whole_bytes);
     }
+    wr_hostdrv_share_close(host, region);
     wr_region_destroy(region);
     return WEIR_OK;
 }
@@ -158,6 +159,21 @@ static void *map_aligned(uint64_t bytes)
     }
     munmap(mapped + head + bytes, slack - head);
     return mapped + head;
+}
+
+void *wr_hostdrv_map_file(int file, uint64_t bytes)
+{
+    void *place = map_aligned(bytes);
+    void *memory = place == NULL ? NULL
+                                 : mmap(place, bytes, PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_FIXED, file, 0);
+    if (memory == MAP_FAILED) {
+        int reason = errno;
+        munmap(place, bytes);
+        errno = reason;
+        return NULL;
+    }
+    return memory;
 }
 
 weir_result wr_hostdrv_range_reserve(weir_driver *driver, uint64_t bytes,
@@ -224,7 +240,7 @@ weir_result wr_hostdrv_commit(weir_driver *driver, uint64_t address, uint64_t by
 {
     wr_hostdrv *host = host_of(driver);
     WR_TRY(mark(host, "commit", address, bytes, true));
-    weir_result result = charge(host, "commit", bytes);
+    weir_result result = wr_hostdrv_charge(host, "commit", bytes);
     if (result != WEIR_OK) {
         goto undo_mark;
     }
@@ -237,7 +253,7 @@ weir_result wr_hostdrv_commit(weir_driver *driver, uint64_t address, uint64_t by
     return WEIR_OK;
 
 undo_charge:
-    uncharge(host, bytes);
+    wr_hostdrv_uncharge(host, bytes);
 undo_mark:
     mark(host, "commit", address, bytes, false);
     return result;
@@ -255,7 +271,7 @@ weir_result wr_hostdrv_decommit(weir_driver *driver, uint64_t address, uint64_t 
     /* The memory is gone. Closing the addresses, so that stale use faults, may fail for
      * want of mappings; then they stay open and a later commit finds them so. */
     (void)mprotect(pointer_to(address), bytes, PROT_NONE);
-    uncharge(host, bytes);
+    wr_hostdrv_uncharge(host, bytes);
     return WEIR_OK;
 }
 
@@ -264,6 +280,7 @@ void wr_hostdrv_unmap_all(wr_hostdrv *host)
     for (wr_region *region; (region = wr_regions_remove_any(&host->book)) != NULL;) {
         munmap(pointer_to(region->address),
                round_up(region->bytes, host->system_page_bytes));
+        wr_hostdrv_share_close(host, region);
         wr_region_destroy(region);
     }
 }
@@ -274,9 +291,11 @@ weir_result wr_hostdrv_memory_info(weir_driver *driver, weir_memory_info *info)
 {
     wr_hostdrv *host = host_of(driver);
     uint64_t footprint = wr_system_footprint(&host->system);
+    uint64_t shared = atomic_load(&host->shared_count) > 0 ? wr_system_shared() : 0;
     *info = (weir_memory_info){
         .capacity_bytes = host->system.capacity_bytes,
-        .footprint_bytes = footprint,
+        .footprint_bytes =
+            footprint == WEIR_UNKNOWN_BYTES ? footprint : footprint + shared,
         .others_bytes = wr_system_others(&host->system, footprint),
     };
     return WEIR_OK;

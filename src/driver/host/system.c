@@ -101,6 +101,16 @@ uint64_t wr_system_footprint(const wr_system *system)
     return known ? bytes : WEIR_UNKNOWN_BYTES;
 }
 
+uint64_t wr_system_shared(void)
+{
+    char text[FILE_BYTES];
+    uint64_t kib = 0;
+    return wr_system_read("/proc/self/status", text, sizeof text) &&
+                   wr_system_number(text, "RssShmem:", &kib)
+               ? kib * 1024
+               : 0;
+}
+
 uint64_t wr_system_others(const wr_system *system, uint64_t footprint_bytes)
 {
     uint64_t bytes;

@@ -26,6 +26,9 @@ uint64_t wr_system_footprint(const wr_system *system);
  * WEIR_UNKNOWN_BYTES if it cannot be read. */
 uint64_t wr_system_others(const wr_system *system, uint64_t footprint_bytes);
 
+/* Memory of this process that others can map too, 0 if it cannot be read. */
+uint64_t wr_system_shared(void);
+
 /* Bytes of [address, address + bytes), all of them mapped, that the system has backed. */
 uint64_t wr_system_backed(uint64_t address, uint64_t bytes);
 /* The same on kernels before 6.7, which do not tell: pages that were only ever read count

@@ -59,6 +59,7 @@ static void webgpu_properties(weir_driver *driver, weir_driver_properties *prope
 {
     const wr_webgpu *webgpu = wr_webgpu_of(driver);
     *properties = (weir_driver_properties){
+        .own_addresses = true,
         .capacity_bytes = webgpu->capacity_bytes,
         .alignment_bytes = WR_WEBGPU_ALIGNMENT_BYTES,
         .max_page_bytes = largest_page(&webgpu->limits),
