@@ -23,6 +23,8 @@ typedef enum wr_cu_result {
     WR_CU_ECC_UNCORRECTABLE = 214,
     WR_CU_NVLINK_UNCORRECTABLE = 220,
     WR_CU_CONTAINED = 226,
+    WR_CU_OPERATING_SYSTEM = 304,
+    WR_CU_INVALID_HANDLE = 400,
     WR_CU_NOT_READY = 600,
     WR_CU_ILLEGAL_ADDRESS = 700,
     WR_CU_LAUNCH_TIMEOUT = 702,
@@ -49,6 +51,8 @@ typedef unsigned long long wr_cu_handle;            /* CUmemGenericAllocationHan
 
 enum {
     WR_CU_ATTRIBUTE_VIRTUAL_MEMORY = 102, /* ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
+    WR_CU_ATTRIBUTE_HANDLE_FILE = 103,    /* ..._HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_... */
+    WR_CU_HANDLE_FILE = 1,                /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
     WR_CU_STREAM_NON_BLOCKING = 1,
     WR_CU_EVENT_DISABLE_TIMING = 2,
     WR_CU_LOCATION_DEVICE = 1,
@@ -121,6 +125,10 @@ _Static_assert(sizeof(wr_cu_access) == 12, "as in cuda.h");
       (wr_cu_handle * handle, size_t bytes, const wr_cu_allocation *what,                \
        unsigned long long flags))                                                        \
     X(release, cuMemRelease, 10020, (wr_cu_handle handle))                               \
+    X(export_handle, cuMemExportToShareableHandle, 10020,                                \
+      (void *shareable, wr_cu_handle handle, int type, unsigned long long flags))        \
+    X(import_handle, cuMemImportFromShareableHandle, 10020,                              \
+      (wr_cu_handle * handle, void *shareable, int type))                                \
     X(map, cuMemMap, 10020,                                                              \
       (wr_cu_address address, size_t bytes, size_t offset, wr_cu_handle handle,          \
        unsigned long long flags))                                                        \

@@ -92,6 +92,15 @@ void wr_cuda_free_all(wr_cuda *cuda);
 /* Gives back a range's memory and addresses; the region is in no book. */
 void wr_cuda_range_destroy(wr_cuda *cuda, wr_region *range);
 
+/* ---- ipc.c: entries of the table, for pages whose region has data ---- */
+weir_result wr_cuda_share_alloc(weir_driver *driver, uint64_t bytes, uint64_t *address);
+weir_result wr_cuda_share_export(weir_driver *driver, uint64_t address, uint64_t bytes,
+                                 int *file);
+weir_result wr_cuda_share_import(weir_driver *driver, int file, uint64_t bytes,
+                                 uint64_t *address);
+/* Ends such a page, inside enter and leave; the region is in no book and stays. */
+wr_cu_result wr_cuda_share_free(wr_cuda *cuda, wr_region *page);
+
 /* ---- streams.c: entries of the table ---- */
 weir_result wr_cuda_stream_open(weir_driver *driver, void *native,
                                 weir_driver_stream *stream);

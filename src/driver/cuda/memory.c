@@ -50,12 +50,18 @@ weir_result wr_cuda_page_alloc(weir_driver *driver, uint64_t bytes, uint64_t *ad
     return WEIR_OK;
 }
 
-static weir_result free_page(wr_cuda *cuda, const wr_region *page)
+static weir_result free_page(wr_cuda *cuda, wr_region *page)
 {
+    bool shared = page->data != NULL;
     WR_TRY(wr_cuda_enter(cuda, "page_free"));
-    wr_cu_result result = cuda->api.page_free(page->address);
+    wr_cu_result result =
+        shared ? wr_cuda_share_free(cuda, page) : cuda->api.page_free(page->address);
     wr_cuda_leave(cuda);
-    return wr_cuda_failed(cuda, result, "page_free", page->bytes, "cuMemFree");
+    if (result == WR_CU_SUCCESS && !shared) {
+        atomic_fetch_sub(&cuda->charged_bytes, page->bytes);
+    }
+    return wr_cuda_failed(cuda, result, "page_free", page->bytes,
+                          shared ? "cuMemUnmap" : "cuMemFree");
 }
 
 /* cuMemFree waits for the whole device; so pages are for those who ask for them. */
@@ -80,7 +86,6 @@ weir_result wr_cuda_page_free(weir_driver *driver, uint64_t address, uint64_t by
         wr_lock_leave(&cuda->lock);
         return result;
     }
-    atomic_fetch_sub(&cuda->charged_bytes, bytes);
     wr_region_destroy(page);
     return WEIR_OK;
 }
@@ -91,7 +96,8 @@ void wr_cuda_free_all(wr_cuda *cuda)
         if (region->is_range) {
             wr_cuda_range_destroy(cuda, region);
         } else {
-            (void)cuda->api.page_free(region->address);
+            (void)(region->data != NULL ? wr_cuda_share_free(cuda, region)
+                                        : cuda->api.page_free(region->address));
             wr_region_destroy(region);
         }
     }

@@ -14,11 +14,13 @@
 
 #include "driver/cuda/nvml.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -36,6 +38,7 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count
 #define MOST_CHUNKS (8 * FAKE_CAPACITY_BYTES / UNIT)
 #define MOST_MAPPINGS (2 * FAKE_CAPACITY_BYTES / UNIT)
 #define MOST_PAGES 4096
+#define MOST_EXPORTS 64
 #define DEEPEST 8
 
 struct wr_cu_stream_opaque {
@@ -48,10 +51,20 @@ struct wr_cu_event_opaque {
 
 /* It stands where its piece of the file begins. */
 typedef struct chunk {
-    size_t unit_count; /* 0: there is none */
-    bool has_handle;
+    size_t unit_count;     /* 0: there is none */
+    uint32_t handle_count; /* its own, and one for each import */
     uint32_t mapping_count;
+    uint32_t export_count; /* descriptors that are open somewhere */
 } chunk;
+
+/* An exported descriptor: one end of a pair of sockets, in which the chunk's number waits
+ * to be looked at; the other end hangs up when it has been closed everywhere. */
+typedef struct export
+{
+    int watch; /* 0: a free entry */
+    size_t chunk;
+}
+export;
 
 typedef struct mapping {
     uint64_t address; /* 0: a free entry */
@@ -63,12 +76,15 @@ typedef struct page {
     size_t bytes;
 } page;
 
+static void sweep_exports(void);
+
 static fake_control control;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int file = -1; /* constant after cuInit, as all below is guarded by the mutex */
 static chunk chunks[MOST_CHUNKS];
 static mapping mappings[MOST_MAPPINGS];
 static page pages[MOST_PAGES];
+static export exports[MOST_EXPORTS];
 static uint64_t used_bytes;
 static int devices[FAKE_DEVICES]; /* their addresses are the contexts */
 
@@ -176,8 +192,10 @@ wr_cu_result cuDeviceGetAttribute(int *value, int attribute, wr_cu_device device
 {
     (void)device;
     ENTER(device_attribute);
-    *value = attribute == WR_CU_ATTRIBUTE_VIRTUAL_MEMORY &&
-             !atomic_load(&control.lacks_virtual_memory);
+    bool known = attribute == WR_CU_ATTRIBUTE_VIRTUAL_MEMORY ||
+                 (attribute == WR_CU_ATTRIBUTE_HANDLE_FILE &&
+                  !atomic_load(&control.lacks_sharing));
+    *value = known && !atomic_load(&control.lacks_virtual_memory);
     return WR_CU_SUCCESS;
 }
 
@@ -193,6 +211,9 @@ wr_cu_result cuDevicePrimaryCtxRelease_v2(wr_cu_device device)
 {
     (void)device;
     ENTER(context_release);
+    pthread_mutex_lock(&mutex);
+    sweep_exports();
+    pthread_mutex_unlock(&mutex);
     atomic_fetch_sub(&control.contexts, 1);
     return WR_CU_SUCCESS;
 }
@@ -309,10 +330,24 @@ static mapping *find_mapping(uint64_t address)
 
 static void free_unused(chunk *one)
 {
-    if (!one->has_handle && one->mapping_count == 0) {
+    if (one->handle_count == 0 && one->mapping_count == 0 && one->export_count == 0) {
         used_bytes -= one->unit_count * UNIT;
         one->unit_count = 0;
         atomic_fetch_sub(&control.chunks, 1);
+    }
+}
+
+/* Chunks whose last descriptor has been closed may go. */
+static void sweep_exports(void)
+{
+    for (size_t i = 0; i < MOST_EXPORTS; i++) {
+        struct pollfd watch = {.fd = exports[i].watch};
+        if (watch.fd > 0 && poll(&watch, 1, 0) == 1 && (watch.revents & POLLHUP) != 0) {
+            close(watch.fd);
+            chunks[exports[i].chunk].export_count--;
+            free_unused(&chunks[exports[i].chunk]);
+            exports[i] = (export){0};
+        }
     }
 }
 
@@ -385,14 +420,16 @@ wr_cu_result cuMemCreate(wr_cu_handle *handle, size_t bytes, const wr_cu_allocat
 {
     ENTER_CURRENT(create);
     if (bytes == 0 || bytes % UNIT != 0 || what->type != WR_CU_ALLOCATION_PINNED ||
-        flags != 0 || what->location.type != WR_CU_LOCATION_DEVICE) {
+        (what->handle_types & ~WR_CU_HANDLE_FILE) != 0 || flags != 0 ||
+        what->location.type != WR_CU_LOCATION_DEVICE) {
         return WR_CU_INVALID_VALUE;
     }
     wr_cu_result result = WR_CU_OUT_OF_MEMORY;
     pthread_mutex_lock(&mutex);
+    sweep_exports();
     size_t at = find_piece(bytes / UNIT);
     if (at < MOST_CHUNKS && take(bytes)) {
-        chunks[at] = (chunk){.unit_count = bytes / UNIT, .has_handle = true};
+        chunks[at] = (chunk){.unit_count = bytes / UNIT, .handle_count = 1};
         *handle = at + 1;
         result = WR_CU_SUCCESS;
     }
@@ -404,20 +441,76 @@ wr_cu_result cuMemCreate(wr_cu_handle *handle, size_t bytes, const wr_cu_allocat
 static chunk *find_chunk(wr_cu_handle handle)
 {
     chunk *found = handle > 0 && handle <= MOST_CHUNKS ? &chunks[handle - 1] : NULL;
-    return found != NULL && found->has_handle ? found : NULL;
+    return found != NULL && found->handle_count > 0 ? found : NULL;
 }
 
 wr_cu_result cuMemRelease(wr_cu_handle handle)
 {
     ENTER_CURRENT(release);
     pthread_mutex_lock(&mutex);
+    sweep_exports();
     chunk *found = find_chunk(handle);
     if (found != NULL) {
-        found->has_handle = false;
+        found->handle_count--;
         free_unused(found);
     }
     pthread_mutex_unlock(&mutex);
     return found != NULL ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+/* A descriptor for a chunk, or -1. */
+static int make_export(size_t number)
+{
+    int ends[2];
+    size_t at = 0;
+    while (at < MOST_EXPORTS && exports[at].watch != 0) {
+        at++;
+    }
+    if (at == MOST_EXPORTS ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return -1;
+    }
+    if (send(ends[0], &number, sizeof number, 0) != (ssize_t)sizeof number) {
+        abort();
+    }
+    exports[at] = (export){ends[0], number};
+    chunks[number].export_count++;
+    return ends[1];
+}
+
+wr_cu_result cuMemExportToShareableHandle(void *shareable, wr_cu_handle handle, int type,
+                                          unsigned long long flags)
+{
+    ENTER_CURRENT(export_handle);
+    pthread_mutex_lock(&mutex);
+    sweep_exports();
+    bool valid = type == WR_CU_HANDLE_FILE && flags == 0 && find_chunk(handle) != NULL;
+    int made = valid ? make_export((size_t)handle - 1) : -1;
+    pthread_mutex_unlock(&mutex);
+    if (made >= 0) {
+        memcpy(shareable, &made, sizeof made);
+    }
+    return made >= 0 ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
+}
+
+wr_cu_result cuMemImportFromShareableHandle(wr_cu_handle *handle, void *shareable,
+                                            int type)
+{
+    ENTER_CURRENT(import_handle);
+    size_t at = MOST_CHUNKS;
+    int shared = (int)(uintptr_t)shareable;
+    bool valid =
+        type == WR_CU_HANDLE_FILE &&
+        recv(shared, &at, sizeof at, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof at &&
+        at < MOST_CHUNKS;
+    pthread_mutex_lock(&mutex);
+    valid = valid && chunks[at].unit_count > 0;
+    if (valid) {
+        chunks[at].handle_count++;
+        *handle = at + 1;
+    }
+    pthread_mutex_unlock(&mutex);
+    return valid ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
 }
 
 static bool overlaps_a_mapping(uint64_t address, uint64_t bytes)

@@ -25,6 +25,7 @@ typedef struct fake_control {
     _Atomic int fail_with;
     _Atomic bool hold; /* work queued now stays queued until a sync, or until cleared */
     _Atomic bool lacks_virtual_memory;
+    _Atomic bool lacks_sharing;
     _Atomic int process;            /* what NVML lists; 0: this process */
     _Atomic uint64_t process_bytes; /* 0: what the process really has */
     /* what exists */
