@@ -16,6 +16,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define LEND_CANDIDATES 16
+#define LEND_REQUESTS                                                                    \
+    4u /* granules for so many such requests at once, if they are there */
 #define SHARING_ALLOCATIONS 256u
 
 uint64_t wr_request_run_bytes(const wr_request *request)
@@ -93,14 +95,12 @@ static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t r
         granular ? round_up(run_bytes, pool->manager->bank->granule_bytes) : run_bytes;
     wr_slice *slice = wr_index_find(lender->index, wanted);
     for (int i = 0; i < LEND_CANDIDATES && slice != NULL; i++) {
-        if (!granular) {
-            wanted = slice->extent_bytes;
-        }
-        uint64_t found = fits_layout(pool, slice, run_bytes, loose)
-                             ? passed_stretch(lender, slice, wanted, begin)
-                             : 0;
-        if (found >= wanted) {
-            *end = *begin + found;
+        uint64_t enough = granular ? LEND_REQUESTS * wanted : slice->extent_bytes;
+        uint64_t passed = fits_layout(pool, slice, run_bytes, loose)
+                              ? passed_stretch(lender, slice, enough, begin)
+                              : 0;
+        if (passed >= (granular ? wanted : enough)) {
+            *end = *begin + passed;
             return slice;
         }
         slice =
@@ -121,7 +121,9 @@ static bool take_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_byte
         return false;
     }
     pool->range = lender->range;
-    wr_pool_adopt(pool, wr_pool_cut(lender, slice, begin, end));
+    slice = wr_pool_cut(lender, slice, begin, end);
+    wr_guard_borrow(manager, slice);
+    wr_pool_adopt(pool, slice);
     return true;
 }
 
@@ -157,7 +159,7 @@ static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes, bo
     }
     wr_sequence_begin(&lender->sequence);
     wr_bank_lock(bank);
-    wr_guard_stamp_bank(bank);
+    wr_guard_stamp_bank(bank, wr_guard_settled_event(lender));
     wr_pool_adopt(&bank->classes[pool->number].bank,
                   wr_pool_cut(from, slice, begin, end));
     wr_bank_unlock(bank);

@@ -77,9 +77,28 @@ uint64_t wr_guard_floor(wr_bank *bank, const wr_manager *owner, uint64_t event,
     return floor;
 }
 
-void wr_guard_stamp_bank(wr_bank *bank)
+uint64_t wr_guard_bank_event(const wr_slice *slice)
 {
-    bank->moment.mark = wr_guard_event(bank) << WR_TICK_BITS;
+    const wr_page *page = wr_page_get(slice->page);
+    uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
+    uint64_t newest = 0;
+    for (uint32_t g = wr_page_granule(page, slice->address); g <= last; g++) {
+        newest = page->marks[g] > newest ? page->marks[g] : newest;
+    }
+    return newest >> WR_TICK_BITS;
+}
+
+void wr_guard_stamp_bank(wr_bank *bank, uint64_t event)
+{
+    bank->moment.mark = event << WR_TICK_BITS;
+    bank->newest_event = event > bank->newest_event ? event : bank->newest_event;
+}
+
+void wr_guard_borrow(wr_manager *manager, const wr_slice *slice)
+{
+    uint64_t event = wr_guard_bank_event(slice);
+    manager->borrowed_event =
+        event > manager->borrowed_event ? event : manager->borrowed_event;
 }
 
 /* A fence behind all that a stream at work has queued: a fresh one, or the last one of a

@@ -21,9 +21,22 @@ uint64_t wr_guard_event(wr_bank *bank);
 uint64_t wr_guard_floor(wr_bank *bank, const wr_manager *owner, uint64_t event,
                         char blocker[WR_NAME_BYTES]);
 
-/* Under bank->lock: what the bank takes over from now on was released before a new event.
- */
-void wr_guard_stamp_bank(wr_bank *bank);
+/* What of the manager's memory has settled was released before this event; under its
+ * lock. */
+static inline uint64_t wr_guard_settled_event(const wr_manager *manager)
+{
+    return manager->settled_event > manager->borrowed_event ? manager->settled_event
+                                                            : manager->borrowed_event;
+}
+
+/* The event before which all of a slice of the bank's was released. Under bank->lock. */
+uint64_t wr_guard_bank_event(const wr_slice *slice);
+
+/* Under bank->lock: what the bank takes over next was released before `event`. */
+void wr_guard_stamp_bank(wr_bank *bank, uint64_t event);
+
+/* Under both locks: the manager takes over a slice of the bank's. */
+void wr_guard_borrow(wr_manager *manager, const wr_slice *slice);
 
 /* A stream's own fence of that event has passed. Under its lock or none. */
 void wr_guard_note(wr_manager *manager, uint64_t event);

@@ -32,7 +32,7 @@ typedef struct gather {
     stretch *at;  /* ...until the host's memory is needed */
     size_t count, capacity;
     uint64_t bytes;
-    uint64_t below;          /* marks that may be taken */
+    uint64_t above, below;   /* marks that may be taken: from one to before the other */
     uint64_t withheld_bytes; /* have passed, but not their guards */
     bool counting;           /* only `bytes` is wanted */
 } gather;
@@ -112,8 +112,9 @@ static bool wants_mark(gather *g, const wr_pool *pool, uint64_t mark, uint64_t b
     if (!wr_moment_has_passed(pool->moment, mark) || age_of(g, mark) < g->want->min_age) {
         return false;
     }
-    g->withheld_bytes += mark < g->below ? 0 : bytes;
-    return mark < g->below;
+    bool guarded = mark < g->above || mark >= g->below;
+    g->withheld_bytes += guarded ? bytes : 0;
+    return !guarded;
 }
 
 /* The granule behind the chunks from `first` on that have one mark. */
@@ -344,6 +345,8 @@ static void cut_stretch(gather *g, const stretch *s, wr_loot *loot)
     }
     wr_page_link(page, slice, &g->bank->classes[s->pool].bank);
     WR_ADD(g->bank->transit, slice->extent_bytes);
+    slice->held.requested_bytes = g->manager != NULL ? wr_guard_settled_event(g->manager)
+                                                     : wr_guard_bank_event(slice);
     slice->held.link = loot->first;
     loot->first = wr_slice_id_of(slice);
     loot->bytes += slice->extent_bytes;
@@ -365,34 +368,43 @@ static void cut_all(gather *g, wr_loot *loot)
     }
 }
 
-/* Which marks may be taken: those that have passed and, if the memory is to be unmapped,
- * those that no stream of the device can still be at work on. */
-static uint64_t marks_below(const gather *g, wr_loot *loot)
+/* The last few epochs' events are known; older epochs ended before any of them. What came
+ * from the bank and was not touched has no epoch, and marks without one. */
+static void limit_epochs(gather *g, uint64_t floor)
 {
     const wr_manager *manager = g->manager;
-    uint64_t settled = manager != NULL ? manager->moment.settled_below : UINT64_MAX;
-    if (g->want->keeps_mapping || g->bank->options.trust_uses) {
-        return settled;
-    }
-    uint64_t event =
-        manager != NULL ? manager->settled_event : g->bank->moment.mark >> WR_TICK_BITS;
-    uint64_t floor = wr_guard_floor(g->bank, manager, event, loot->withheld_by);
-    if (floor >= event) {
-        return settled;
-    }
-    if (manager == NULL) {
-        return (floor + 1) << WR_TICK_BITS;
-    }
-    /* The last few epochs' events are known; older epochs ended before any of them. */
     uint64_t epoch = manager->passed;
     for (uint32_t i = 0; i + 1 < WR_EPOCH_SLOTS && epoch > 0 &&
                          manager->epoch_event[epoch % WR_EPOCH_SLOTS] > floor;
          i++) {
         epoch--;
     }
-    return manager->epoch_event[epoch % WR_EPOCH_SLOTS] > floor
-               ? 0
-               : (epoch + 1) << WR_TICK_BITS;
+    g->below = manager->epoch_event[epoch % WR_EPOCH_SLOTS] > floor
+                   ? 0
+                   : (epoch + 1) << WR_TICK_BITS;
+    g->above = manager->borrowed_event > floor ? UINT64_C(1) << WR_TICK_BITS : 0;
+}
+
+/* Which marks may be taken: those that have passed and, if the memory is to be unmapped,
+ * those that no stream of the device can still be at work on. */
+static void limit_marks(gather *g, wr_loot *loot)
+{
+    const wr_manager *manager = g->manager;
+    g->below = manager != NULL ? manager->moment.settled_below : UINT64_MAX;
+    if (g->want->keeps_mapping || g->bank->options.trust_uses) {
+        return;
+    }
+    uint64_t event =
+        manager != NULL ? wr_guard_settled_event(manager) : g->bank->newest_event;
+    uint64_t floor = wr_guard_floor(g->bank, manager, event, loot->withheld_by);
+    if (floor >= event) {
+        return;
+    }
+    if (manager == NULL) {
+        g->below = (floor + 1) << WR_TICK_BITS;
+    } else {
+        limit_epochs(g, floor);
+    }
 }
 
 void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
@@ -412,7 +424,7 @@ void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
     if (manager == NULL) {
         wr_bank_lock(bank);
     }
-    g.below = marks_below(&g, loot);
+    limit_marks(&g, loot);
     gather_all(&g);
     loot->withheld_bytes += g.withheld_bytes;
     if (g.count > 0 && g.bytes > want->at_most_bytes) {
@@ -488,7 +500,9 @@ void wr_harvest_take_all(wr_bank *bank, wr_manager *first, const wr_harvest *wan
 {
     wr_harvest left = *want;
     left.at_most_bytes = want->at_most_bytes - loot->bytes;
-    wr_harvest_take(bank, NULL, &left, loot);
+    if (!want->keeps_mapping) { /* else it is where it shall go */
+        wr_harvest_take(bank, NULL, &left, loot);
+    }
     if (first != NULL && loot->bytes < want->at_most_bytes) {
         take_settled(bank, first, want, fence, loot);
     }
@@ -540,7 +554,7 @@ static void keep_slice(wr_bank *bank, wr_slice *slice)
     wr_class *class = wr_bank_class_of(bank, slice);
     wr_page_unlink(wr_page_get(slice->page), slice);
     WR_SUB(bank->transit, slice->extent_bytes);
-    wr_guard_stamp_bank(bank);
+    wr_guard_stamp_bank(bank, slice->held.requested_bytes);
     wr_pool_adopt(&class->bank, slice);
 }
 

@@ -18,13 +18,14 @@ typedef struct wr_harvest {
                          others are noted for the next time */
     bool outdated_only; /* pages that serve no new requests */
     bool from_slack;    /* only from streams that have let go of much of what they had */
-    bool keeps_mapping; /* it will stay mapped (lending), so that no guard is needed */
+    bool keeps_mapping; /* it will stay mapped (lending), so that no guard is needed; from
+                           everyone: into the bank, so nothing is taken from there */
     bool worn; /* pages of exclusive pools that enough checks have found unheld; for the
                   others this is one more check */
 } wr_harvest;
 
-/* Slices in transit, linked by held.link; the bank's transit counter holds their bytes.
- */
+/* Slices in transit, linked by held.link; held.requested_bytes is the event before which
+ * they were released (guard.h). The bank's transit counter holds their bytes. */
 typedef struct wr_loot {
     wr_slice_id first;
     uint64_t bytes;

@@ -118,7 +118,9 @@ typedef struct wr_manager {
     weir_driver_fence closing_fence;
 
     /* Guards (guard.h). */
-    uint64_t settled_event; /* settled memory was released before; guard: lock */
+    uint64_t settled_event; /* settled memory was released before... */
+    uint64_t
+        borrowed_event; /* ...or, what came from the bank, before this; guard: lock */
     uint64_t
         epoch_event[WR_EPOCH_SLOTS];    /* when closed epochs were closed; guard: lock */
     uint64_t guard_passed, guard_event; /* guard: roster_lock, as the next */
@@ -162,7 +164,8 @@ typedef struct wr_bank {
     wr_lock lock;
     wr_counter sequence;
     wr_moment
-        moment; /* everything has passed; the mark is the event of the last arrival */
+        moment; /* everything has passed; the mark is the event of the last arrival... */
+    uint64_t newest_event; /* ...and this the newest of all */
     wr_slab_cache cache;
     wr_class classes[WR_POOL_MAX];
     uint32_t class_count;

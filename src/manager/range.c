@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "guard.h"
 #include "harvest.h"
 #include "place.h"
 #include "shortage.h"
@@ -151,6 +152,7 @@ static void claim_unheld(growth *g, const wr_segment *segment)
 {
     wr_slice *slice =
         wr_pool_cut(&g->class->bank, segment->slice, segment->begin, segment->end);
+    wr_guard_borrow(g->manager, slice);
     wr_pool_enter(g->pool, slice);
     hide(g, slice);
 }
@@ -438,6 +440,7 @@ static wr_slice *cut_loot(growth *g, wr_slice *slice, uint64_t end)
     if (wr_slab_fill(&g->bank->cache, WR_POOL_SPARES)) {
         rest = wr_slab_pop(&g->bank->cache);
         wr_page_split(wr_page_get(slice->page), slice, end, rest);
+        rest->held = slice->held;
     }
     wr_bank_unlock(g->bank);
     return rest;

@@ -466,6 +466,9 @@ static bool sort_slice(wr_manager *manager, batch_fences *fences, wr_slice *slic
 
 void wr_waits_close_batch(wr_manager *manager)
 {
+    if (manager->batch == 0) {
+        return;
+    }
     batch_fences fences = {.count = 0};
     wr_slice_id id = manager->batch, end = manager->groups;
     manager->batch = 0;

@@ -324,6 +324,64 @@ static void order__memory_is_not_unmapped_under_a_forgotten_use(void **state)
     rig_close(&r);
 }
 
+/* What a stream borrowed and has not used yet is as old as when the lender dropped it. */
+static void order__lent_memory_is_not_unmapped_under_a_forgotten_use(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_stream *borrower = open_stream(r.device, "borrower");
+    weir_stream *careless = open_stream(r.device, "careless");
+    weir_buffer x = make(r.stream, 64 * MIB, NULL);
+    queue_work(&r, careless); /* uses x, without saying so */
+    drop(x);
+    weir_buffer y = make(borrower, 32 * MIB, NULL);
+    weir_usage usage = usage_of(r.device);
+    assert_int_equal(usage.lends, 1);
+    assert_int_equal(usage.reserved_bytes, 64 * MIB);
+    weir_cleanup_outcome outcome = cleanup(r.device, NULL);
+    assert_int_equal(outcome.returned_bytes, 0);
+    assert_string_equal(outcome.deferred_stream, "careless");
+    finish_work(&r, careless);
+    outcome = cleanup(r.device, NULL);
+    assert_int_equal(outcome.returned_bytes, 32 * MIB);
+    drop(y);
+    assert_ok(weir_stream_close(careless));
+    assert_ok(weir_stream_close(borrower));
+    rig_close(&r);
+}
+
+/* A stream has been at work only since the bank got its 64 MiB: they may move, though
+ * what the other stream has let go meanwhile, and is pooled with them, may not. */
+static void order__what_the_bank_has_grows_no_younger_when_more_arrives(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_stream *ends = open_stream(r.device, "ends");
+    weir_stream *busy = open_stream(r.device, "busy");
+    weir_stream *lender = open_stream(r.device, "lender");
+    weir_buffer x = make(ends, 64 * MIB, NULL);
+    weir_buffer held = make(r.stream, 2 * MIB, NULL);
+    weir_buffer y = make(lender, 16 * MIB, NULL);
+    drop(x);
+    assert_ok(weir_stream_close(ends));
+    cleanup(r.device, &(weir_cleanup_desc){.at_most_bytes = 2 * MIB});
+    queue_work(&r, busy);
+    drop(y);
+    weir_usage before = usage_of(r.device);
+    assert_int_equal(before.reserved_bytes, 80 * MIB);
+    weir_buffer z = make(r.stream, 100 * MIB, NULL);
+    weir_usage after = usage_of(r.device);
+    assert_true(after.moves > before.moves);
+    assert_true(after.reserved_bytes <= before.reserved_bytes + (100 - 62) * MIB);
+    assert_consistent(&r);
+    finish_work(&r, busy);
+    drop(z);
+    drop(held);
+    assert_ok(weir_stream_close(busy));
+    assert_ok(weir_stream_close(lender));
+    rig_close(&r);
+}
+
 static void order__trusted_uses_are_not_checked_with_other_streams(void **state)
 {
     (void)state;
@@ -375,6 +433,8 @@ int main(void)
         cmocka_unit_test(order__a_tick_closes_the_batch),
         cmocka_unit_test(order__a_user_stream_may_close_before_the_release),
         cmocka_unit_test(order__memory_is_not_unmapped_under_a_forgotten_use),
+        cmocka_unit_test(order__lent_memory_is_not_unmapped_under_a_forgotten_use),
+        cmocka_unit_test(order__what_the_bank_has_grows_no_younger_when_more_arrives),
         cmocka_unit_test(order__trusted_uses_are_not_checked_with_other_streams),
         cmocka_unit_test(order__after_a_sync_nothing_is_deferred),
     };
