@@ -118,8 +118,9 @@ static void sum_chain(search *s)
     }
 }
 
-/* Lays the chain around a seed. False: it is too short for any window. */
-static bool build_chain(search *s, const chain_link *seed)
+/* Lays the chain around a seed. Returns the seed's link in it; NULL: the chain is too
+ * short for any window. */
+static const chain_link *build_chain(search *s, const chain_link *seed)
 {
     chain_link before[REACH];
     uint32_t count = 0;
@@ -131,13 +132,15 @@ static bool build_chain(search *s, const chain_link *seed)
     while (count > 0) {
         s->chain[s->count++] = before[--count];
     }
+    const chain_link *middle = &s->chain[s->count];
     s->chain[s->count++] = *seed;
     uint32_t most = s->count + s->reach;
     while (s->count < most &&
            link_after(s, &s->chain[s->count - 1].segment, &s->chain[s->count])) {
         s->count++;
     }
-    return s->chain[s->count - 1].segment.end - s->chain[0].segment.begin >= s->run_bytes;
+    const wr_segment *last = &s->chain[s->count - 1].segment;
+    return last->end - s->chain[0].segment.begin >= s->run_bytes ? middle : NULL;
 }
 
 /* Own runs can be cut anywhere, what comes from the bank only between chunks; bare
@@ -226,32 +229,53 @@ static void offer(search *s, const window *w)
     }
 }
 
-/* All windows that begin where a link begins, or end where one ends. */
-static void try_seed(search *s, const chain_link *seed)
+/* The windows that begin where a link begins and go into the seed. */
+static void try_begins(search *s, const chain_link *seed)
 {
-    if (!build_chain(s, seed)) {
-        return;
-    }
-    sum_chain(s);
     const chain_link *end = s->chain + s->count;
-    const chain_link *last = s->chain, *first = s->chain;
-    for (const chain_link *at = s->chain; at < end; at++) {
+    const chain_link *last = s->chain;
+    for (const chain_link *at = s->chain; at <= seed; at++) {
         uint64_t begin = at->segment.begin;
         while (last < end && last->segment.end - begin < s->run_bytes) {
             last++;
         }
-        if (last < end) {
+        if (last == end) {
+            return;
+        }
+        if (last >= seed) {
             offer(s, &(window){at, last, begin, cut_up(s, last, begin + s->run_bytes)});
         }
-        if (at->segment.slice == NULL ||
-            at->segment.end - first->segment.begin < s->run_bytes) {
+    }
+}
+
+/* The windows that end where a link ends and go into the seed. */
+static void try_ends(search *s, const chain_link *seed)
+{
+    const chain_link *end = s->chain + s->count;
+    const chain_link *first = s->chain;
+    for (const chain_link *at = seed; at < end && at->segment.slice != NULL; at++) {
+        uint64_t at_end = at->segment.end;
+        if (at_end - first->segment.begin < s->run_bytes) {
             continue;
         }
-        while (first < at && at->segment.end - first[1].segment.begin >= s->run_bytes) {
+        while (first < at && at_end - first[1].segment.begin >= s->run_bytes) {
             first++;
         }
-        uint64_t from = cut_down(s, first, at->segment.end - s->run_bytes);
-        offer(s, &(window){first, at, from, at->segment.end});
+        if (first > seed) {
+            return;
+        }
+        uint64_t begin = cut_down(s, first, at_end - s->run_bytes);
+        offer(s, &(window){first, at, begin, at_end});
+    }
+}
+
+static void try_seed(search *s, const chain_link *seed)
+{
+    const chain_link *middle = build_chain(s, seed);
+    if (middle != NULL) {
+        sum_chain(s);
+        try_begins(s, middle);
+        try_ends(s, middle);
     }
 }
 

@@ -19,8 +19,9 @@
 /* Tight placement: not before the pool has served so many requests (a start is not worth
  * it), for so many after each growth, and with one granule moved for every so many. */
 #define TIGHT_WARM_UP 10000u
-#define TIGHT_REQUESTS 5000u
+#define TIGHT_REQUESTS 500u
 #define TIGHT_REQUESTS_PER_CREDIT 64u
+#define TIGHT_PAUSE 3u
 #define TIGHT_PAUSE_MAX 31u
 #define CHUNKS_PER_PIECE 2u    /* at least, where pieces have so many granules... */
 #define CHUNKS_PER_DEVICE 128u /* ...and in all, where reserved memory has */
@@ -729,7 +730,7 @@ void wr_range_make_tight(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
     grow(&g);
     /* Searches that find nothing better come ever less often. */
     bool found = g.moved != 0;
-    pool->tight_pause = found ? 0 : pool->tight_pause * 2 + 1;
+    pool->tight_pause = found ? 0 : pool->tight_pause * 2 + TIGHT_PAUSE;
     if (pool->tight_pause > TIGHT_PAUSE_MAX) {
         pool->tight_pause = TIGHT_PAUSE_MAX;
     }
