@@ -143,6 +143,21 @@ weir_result weir_tensor_where(weir_tensor *condition, weir_tensor *one,
     return wr_call_record(&call, NULL, tensor);
 }
 
+weir_result wr_tensor_where_scalar(weir_tensor *condition, weir_tensor *one, double other,
+                                   weir_tensor **tensor)
+{
+    wr_call call = {.who = "weir_tensor_where",
+                    .op = WEIR_OP_SELECT,
+                    .dtype = one->storage->dtype,
+                    .operand_count = 2,
+                    .operands = {condition, one},
+                    .scalar_count = 1,
+                    .scalars = {scalar_bits(one->storage->dtype, other)}};
+    WR_TRY(wr_shape_broadcast(call.who, &condition->view.shape, &one->view.shape,
+                              &call.shape));
+    return wr_call_record(&call, NULL, tensor);
+}
+
 weir_result weir_tensor_cast(weir_tensor *operand, weir_dtype dtype, weir_tensor **tensor)
 {
     wr_call call = {.who = "weir_tensor_cast",

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "call.h"
 
+#include "rule.h"
+#include "tape.h"
+
 #include "kernel/memory.h"
 
 #include <string.h>
@@ -131,6 +134,24 @@ static weir_result record(const wr_call *call, wr_queue *queue, uint64_t element
     return WEIR_OK;
 }
 
+static weir_result note(const wr_call *call, weir_tensor **tensor)
+{
+    wr_note what = {.who = call->who,
+                    .rule = call->reduce != WEIR_REDUCE_NONE
+                                ? wr_rule_of_reduce(call->reduce)
+                                : wr_rule_of_op(call->op),
+                    .operand_count = call->operand_count,
+                    .operands = call->operands,
+                    .attributes = {.axes = call->reduced_axes}};
+    if (call->operand_count > 0 && call->scalar_count > 0) {
+        float scalar; /* tracked operands are floats, and so are their scalars */
+        memcpy(&scalar, call->scalars, sizeof scalar);
+        what.attributes.has_scalar = true;
+        what.attributes.scalar = (double)scalar;
+    }
+    return wr_tape_note(&what, tensor);
+}
+
 weir_result wr_call_record(const wr_call *call, weir_stream *stream, weir_tensor **tensor)
 {
     uint64_t count;
@@ -146,7 +167,7 @@ weir_result wr_call_record(const wr_call *call, weir_stream *stream, weir_tensor
     WR_TRY(record(call, queue, wr_shape_elements(&shape), &storage));
     weir_result result = wr_tensor_create(call->who, storage, &view, tensor);
     wr_storage_release(storage); /* the tensor has its own; without one it is skipped */
-    return result;
+    return result == WEIR_OK ? note(call, tensor) : result;
 }
 
 weir_result wr_call_run(const wr_call *call, weir_stream *stream, weir_tensor **tensor)

@@ -106,6 +106,7 @@ static bool is_taken(const dispatch *work, const wr_storage *storage)
     return taken;
 }
 
+/* Only for a result of the same tag: who holds which bytes stays true. */
 static void replace_operands(dispatch *work)
 {
     const wr_group *group = work->group;
@@ -118,6 +119,7 @@ static void replace_operands(dispatch *work)
              v++) {
             wr_storage *storage = group->views[v].storage;
             if (storage->dtype == wanted->node->storage->dtype &&
+                strcmp(storage->tag, wanted->node->tag) == 0 &&
                 !is_taken(work, storage) && can_be_replaced(work, storage)) {
                 wanted->replaced = storage;
                 wanted->buffer = storage->buffer;
@@ -343,7 +345,7 @@ static void hand_over(const dispatch *work)
         if (wanted->replaced != NULL) {
             wanted->replaced->buffer = WEIR_NO_BUFFER;
         }
-        wr_storage_become_ready(wanted->node->storage, wanted->buffer);
+        wr_storage_become_ready(wanted->node->storage, wanted->buffer, wanted->node->tag);
     }
 }
 

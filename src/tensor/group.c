@@ -85,7 +85,8 @@ static void add_elementwise(wr_group *group, wr_node *node)
     if (node->operand_count == 0) {
         step.operand[0] = add_scalars(group, node);
     } else if (node->scalar_count > 0) {
-        uint8_t dtype = group->expression.steps[step.operand[0]].dtype;
+        uint8_t beside = step.operand[node->operand_count - 1];
+        uint8_t dtype = group->expression.steps[beside].dtype;
         step.operand[node->operand_count] =
             add_step(group, (weir_step){.op = WEIR_OP_SCALAR,
                                         .dtype = dtype,

@@ -105,7 +105,7 @@ static weir_result make_written(const wr_call *call, weir_stream *stream,
                          call->who);
         goto undo_buffer;
     }
-    wr_storage_become_ready(storage, buffer);
+    wr_storage_become_ready(storage, buffer, weir_tag_current());
     wr_view view = wr_view_of_shape(&call->shape);
     result = wr_tensor_create(call->who, storage, &view, tensor);
     wr_storage_release(storage);

@@ -8,7 +8,6 @@
 
 #define WR_NODE_OPERANDS 3
 #define WR_NODE_SCALARS 4
-#define WR_NODE_TAG_BYTES 32
 
 /* One reference on the storage; the view has the node's space as its shape. */
 typedef struct wr_operand {
@@ -26,7 +25,7 @@ struct wr_node {
     uint32_t scalar_count;
     wr_operand operands[WR_NODE_OPERANDS];
     int32_t scalars[WR_NODE_SCALARS]; /* bits; a last operand, or what the leaf takes */
-    char tag[WR_NODE_TAG_BYTES];      /* that of the thread that recorded it */
+    char tag[WR_TAG_BYTES];           /* that of the thread that recorded it */
     bool is_needed;                   /* by the drain that is under way */
     bool is_member;                   /* of the group that is being built... */
     uint8_t step;                     /* ...where its value is this step */

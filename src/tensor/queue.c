@@ -196,6 +196,18 @@ undo_node:
     return result;
 }
 
+void wr_storage_retag(wr_storage *storage, const char *tag)
+{
+    wr_queue *queue = storage->queue;
+    if (wr_storage_state_of(storage) != WR_STORAGE_STATE_PENDING || !take(queue)) {
+        return;
+    }
+    if (storage->node != NULL) {
+        strncpy(storage->node->tag, tag, sizeof storage->node->tag - 1);
+    }
+    leave(queue);
+}
+
 weir_result wr_storage_settle(wr_storage *storage)
 {
     if (wr_storage_state_of(storage) == WR_STORAGE_STATE_PENDING) {

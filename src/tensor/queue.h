@@ -44,6 +44,9 @@ weir_result wr_queue_record(wr_queue *queue, wr_node *node);
 /* Runs all that waits, or with a target what that needs. */
 weir_result wr_queue_drain(wr_queue *queue, const wr_storage *target);
 
+/* The bytes of a result that has not been computed yet will carry this tag. */
+void wr_storage_retag(wr_storage *storage, const char *tag);
+
 /* Sees to it that a storage's elements are in a buffer once its stream gets there. */
 weir_result wr_storage_settle(wr_storage *storage);
 

@@ -49,9 +49,10 @@ static void leave_pending(wr_storage *storage, wr_storage_state state)
     atomic_store_explicit(&storage->state, (uint32_t)state, memory_order_release);
 }
 
-void wr_storage_become_ready(wr_storage *storage, weir_buffer buffer)
+void wr_storage_become_ready(wr_storage *storage, weir_buffer buffer, const char *tag)
 {
     storage->buffer = buffer;
+    strncpy(storage->tag, tag, sizeof storage->tag - 1);
     leave_pending(storage, WR_STORAGE_STATE_READY);
 }
 

@@ -18,6 +18,8 @@
 typedef struct wr_queue wr_queue;
 typedef struct wr_node wr_node;
 
+#define WR_TAG_BYTES 32
+
 typedef enum wr_storage_state {
     WR_STORAGE_STATE_PENDING = 0,
     WR_STORAGE_STATE_READY = 1,
@@ -31,9 +33,10 @@ typedef struct wr_storage {
     _Atomic uint32_t state; /* wr_storage_state */
     weir_dtype dtype;
     uint64_t element_count;
-    wr_queue *queue;    /* whose node makes the elements; of no use once not PENDING */
-    wr_node *node;      /* guard: the queue's lock */
-    weir_buffer buffer; /* one reference; none if it was taken over in place */
+    wr_queue *queue; /* whose node makes the elements; of no use once not PENDING */
+    wr_node *node;   /* guard: the queue's lock */
+    char tag[WR_TAG_BYTES]; /* of the buffer */
+    weir_buffer buffer;     /* one reference; none if it was taken over in place */
     weir_result failure;
     char *failure_text; /* may be NULL */
 } wr_storage;
@@ -46,8 +49,9 @@ void wr_storage_release(wr_storage *storage);
 
 wr_storage_state wr_storage_state_of(const wr_storage *storage);
 
-/* Under the queue's lock. `buffer` brings its reference along. */
-void wr_storage_become_ready(wr_storage *storage, weir_buffer buffer);
+/* Under the queue's lock. `buffer` brings its reference along; `tag` is the one that it
+ * was made with. */
+void wr_storage_become_ready(wr_storage *storage, weir_buffer buffer, const char *tag);
 /* The text is the thread's last error. */
 void wr_storage_become_failed(wr_storage *storage, weir_result failure);
 

@@ -5,6 +5,7 @@
 #include "tensor.h"
 
 #include "call.h"
+#include "entry.h"
 
 #include "kernel/dtype.h"
 #include "kernel/memory.h"
@@ -49,6 +50,7 @@ void weir_tensor_drop(weir_tensor *tensor)
         return;
     }
     wr_storage_release(tensor->storage);
+    wr_entry_release(tensor->entry);
     wr_memory_free(tensor);
 }
 

@@ -3,6 +3,9 @@
  * strides, of elements that are there or still to be computed. */
 #include "call.h"
 
+#include "rule.h"
+#include "tape.h"
+
 #include <inttypes.h>
 
 static weir_result check(const char *who, const weir_tensor *operand,
@@ -12,6 +15,20 @@ static weir_result check(const char *who, const weir_tensor *operand,
         return wr_fail(WEIR_INVALID, "%s: the %s is NULL", who,
                        operand == NULL ? "operand" : "place for the result");
     }
+    return WEIR_OK;
+}
+
+/* Another view of the operand's storage, on the tape by the rule. */
+static weir_result make_view(const wr_note *note, weir_tensor *operand,
+                             const wr_view *view, weir_tensor **tensor)
+{
+    wr_note what = *note;
+    weir_tensor *fresh;
+    what.operand_count = 1;
+    what.operands = &operand;
+    WR_TRY(wr_tensor_create(note->who, operand->storage, view, &fresh));
+    WR_TRY(wr_tape_note(&what, &fresh));
+    *tensor = fresh;
     return WEIR_OK;
 }
 
@@ -59,7 +76,8 @@ weir_result weir_tensor_reshape(weir_tensor *operand, weir_shape shape,
     }
     wr_view view = wr_view_of_shape(&shape);
     view.offset = source->view.offset;
-    weir_result result = wr_tensor_create(who, source->storage, &view, tensor);
+    weir_result result = make_view(&(wr_note){.who = who, .rule = &wr_rule_reshape},
+                                   source, &view, tensor);
     weir_tensor_drop(source);
     return result;
 }
@@ -72,6 +90,7 @@ weir_result weir_tensor_permute(weir_tensor *operand, const uint32_t *axes,
     const char *who = "weir_tensor_permute";
     WR_TRY(check(who, operand, tensor));
     uint32_t rank = operand->view.shape.rank;
+    wr_note note = {.who = who, .rule = &wr_rule_permute};
     wr_view view = {.shape = {.rank = rank}, .offset = operand->view.offset};
     uint32_t seen = 0;
     for (uint32_t d = 0; d < rank; d++) {
@@ -82,10 +101,11 @@ weir_result weir_tensor_permute(weir_tensor *operand, const uint32_t *axes,
                            who, rank);
         }
         seen |= 1u << axes[d];
+        note.attributes.order[d] = axes[d];
         view.shape.extent[d] = operand->view.shape.extent[axes[d]];
         view.strides[d] = operand->view.strides[axes[d]];
     }
-    return wr_tensor_create(who, operand->storage, &view, tensor);
+    return make_view(&note, operand, &view, tensor);
 }
 
 weir_result weir_tensor_transpose(weir_tensor *operand, int32_t one, int32_t other,
@@ -97,12 +117,11 @@ weir_result weir_tensor_transpose(weir_tensor *operand, int32_t one, int32_t oth
     WR_TRY(check(who, operand, tensor));
     WR_TRY(wr_axis_find(who, operand->view.shape.rank, one, &left));
     WR_TRY(wr_axis_find(who, operand->view.shape.rank, other, &right));
-    wr_view view = operand->view;
-    view.shape.extent[left] = operand->view.shape.extent[right];
-    view.shape.extent[right] = operand->view.shape.extent[left];
-    view.strides[left] = operand->view.strides[right];
-    view.strides[right] = operand->view.strides[left];
-    return wr_tensor_create(who, operand->storage, &view, tensor);
+    uint32_t axes[WEIR_TENSOR_MAX_RANK];
+    for (uint32_t d = 0; d < operand->view.shape.rank; d++) {
+        axes[d] = d == left ? right : d == right ? left : d;
+    }
+    return weir_tensor_permute(operand, axes, tensor);
 }
 
 /* ---- parts and repetitions ---- */
@@ -135,7 +154,8 @@ weir_result weir_tensor_slice(weir_tensor *operand, int32_t axis, uint64_t start
     view.offset += (int64_t)start * view.strides[d];
     view.strides[d] *= step;
     view.shape.extent[d] = count;
-    return wr_tensor_create(who, operand->storage, &view, tensor);
+    return make_view(&(wr_note){.who = who, .rule = &wr_rule_missing}, operand, &view,
+                     tensor);
 }
 
 weir_result weir_tensor_expand(weir_tensor *operand, weir_shape shape,
@@ -154,5 +174,6 @@ weir_result weir_tensor_expand(weir_tensor *operand, weir_shape shape,
                        wr_shape_format(&shape, texts[1]));
     }
     wr_view view = wr_view_expand(&operand->view, &both);
-    return wr_tensor_create(who, operand->storage, &view, tensor);
+    return make_view(&(wr_note){.who = who, .rule = &wr_rule_expand}, operand, &view,
+                     tensor);
 }
