@@ -195,8 +195,22 @@ typedef enum weir_kernel_kind {
 
 typedef enum weir_language {
     WEIR_LANGUAGE_CUDA = 1, /* CUDA C, one extern "C" __global__ function, `name` */
-    WEIR_LANGUAGE_WGSL = 2, /* WGSL, one compute entry point, `name` */
+    WEIR_LANGUAGE_WGSL = 2, /* WGSL, one compute entry point, `name`; see below */
 } weir_language;
+
+/* What WGSL has to look like. Group 0 has the launch's bindings in their order and, if
+ * there are any, the arguments behind them, all as var<storage, read_write>. There are
+ * workgroups enough for all elements, in rows:
+ *
+ *     number of a workgroup = workgroup_id.y * num_workgroups.x + workgroup_id.x
+ *
+ * An expression without a reduction gets one for every WEIR_WGSL_WORKGROUP times
+ * WEIR_WGSL_ELEMENTS elements, everything else one for every WEIR_WGSL_ELEMENTS. There
+ * may be more workgroups than are needed. Such an expression also has
+ * `override first: u32 = 0u`, the first element of a launch that is done in parts: its
+ * linear views and outputs are then bound from that element on, and all else whole. */
+#define WEIR_WGSL_WORKGROUP 256u
+#define WEIR_WGSL_ELEMENTS 4u
 
 typedef struct weir_kernel weir_kernel;
 struct weir_kernel {

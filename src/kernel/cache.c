@@ -5,6 +5,7 @@
 
 #include "interpret.h"
 #include "memory.h"
+#include "source.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -96,6 +97,7 @@ static entry *make(const weir_expression *expression, uint64_t hash)
         .id = next_id++,
         .expression = &kernel->expression,
         .host = wr_interpret,
+        .source = wr_source_write,
     };
     snprintf(kernel->name, sizeof kernel->name, "fused_%" PRIu64, kernel->base.id);
     chain_in(made);

@@ -19,6 +19,12 @@ typedef struct wr_wg_queue_opaque *wr_wg_queue;
 typedef struct wr_wg_buffer_opaque *wr_wg_buffer;
 typedef struct wr_wg_encoder_opaque *wr_wg_encoder;
 typedef struct wr_wg_commands_opaque *wr_wg_commands;
+typedef struct wr_wg_pass_opaque *wr_wg_pass;
+typedef struct wr_wg_shader_opaque *wr_wg_shader;
+typedef struct wr_wg_pipeline_opaque *wr_wg_pipeline;
+typedef struct wr_wg_pipeline_layout_opaque *wr_wg_pipeline_layout;
+typedef struct wr_wg_group_opaque *wr_wg_group;
+typedef struct wr_wg_group_layout_opaque *wr_wg_group_layout;
 
 typedef uint32_t wr_wg_bool;
 
@@ -40,6 +46,8 @@ typedef enum wr_wg_number {
     WR_WG_POWER_LOW = 1,
     WR_WG_POWER_HIGH = 2,
     WR_WG_FEATURES_CORE = 2,
+    WR_WG_BINDING_STORAGE = 3, /* read and write */
+    WR_WG_CHAIN_WGSL = 2,
     WR_WG_MAP_READ = 1,
     WR_WG_MAP_WRITE = 2,
     WR_WG_CHAIN_MEMORY_HEAPS = 0x50013, /* Dawn's own */
@@ -199,6 +207,107 @@ typedef struct wr_wg_buffer_desc {
     wr_wg_bool is_mapped; /* at creation */
 } wr_wg_buffer_desc;
 
+/* WGPUShaderSourceWGSL: a chain of a shader module's descriptor, which is a label. */
+typedef struct wr_wg_wgsl {
+    wr_wg_chain chain;
+    wr_wg_text code;
+} wr_wg_wgsl;
+
+/* WGPUConstantEntry */
+typedef struct wr_wg_constant {
+    wr_wg_chain *next;
+    wr_wg_text key;
+    double value;
+} wr_wg_constant;
+
+/* WGPUComputePipelineDescriptor, with its WGPUComputeState. */
+typedef struct wr_wg_pipeline_desc {
+    wr_wg_chain *next;
+    wr_wg_text label;
+    wr_wg_pipeline_layout layout;
+    struct {
+        wr_wg_chain *next;
+        wr_wg_shader shader;
+        wr_wg_text entry;
+        size_t constant_count;
+        const wr_wg_constant *constants;
+    } compute;
+} wr_wg_pipeline_desc;
+
+#define WR_WG_STAGE_COMPUTE UINT64_C(4)
+
+/* WGPUBindGroupLayoutEntry: what is no buffer stays zero. */
+typedef struct wr_wg_layout_entry {
+    wr_wg_chain *next;
+    uint32_t binding;
+    uint64_t visibility;
+    uint32_t array_size;
+    struct {
+        wr_wg_chain *next;
+        uint32_t type;
+        wr_wg_bool has_dynamic_offset;
+        uint64_t min_bytes;
+    } buffer;
+    struct {
+        wr_wg_chain *next;
+        uint32_t type;
+    } sampler;
+    struct {
+        wr_wg_chain *next;
+        uint32_t numbers[3];
+    } texture;
+    struct {
+        wr_wg_chain *next;
+        uint32_t numbers[3];
+    } storage_texture;
+} wr_wg_layout_entry;
+
+/* WGPUBindGroupLayoutDescriptor */
+typedef struct wr_wg_group_layout_desc {
+    wr_wg_chain *next;
+    wr_wg_text label;
+    size_t count;
+    const wr_wg_layout_entry *entries;
+} wr_wg_group_layout_desc;
+
+/* WGPUPipelineLayoutDescriptor */
+typedef struct wr_wg_pipeline_layout_desc {
+    wr_wg_chain *next;
+    wr_wg_text label;
+    size_t count;
+    const wr_wg_group_layout *groups;
+    uint32_t immediate_bytes;
+} wr_wg_pipeline_layout_desc;
+
+/* WGPUBindGroupEntry */
+typedef struct wr_wg_group_entry {
+    wr_wg_chain *next;
+    uint32_t binding;
+    wr_wg_buffer buffer;
+    uint64_t offset;
+    uint64_t bytes;
+    void *sampler;
+    void *texture;
+} wr_wg_group_entry;
+
+/* WGPUBindGroupDescriptor */
+typedef struct wr_wg_group_desc {
+    wr_wg_chain *next;
+    wr_wg_text label;
+    wr_wg_group_layout layout;
+    size_t count;
+    const wr_wg_group_entry *entries;
+} wr_wg_group_desc;
+
+_Static_assert(sizeof(wr_wg_wgsl) == 32, "as in webgpu.h");
+_Static_assert(sizeof(wr_wg_constant) == 32, "as in webgpu.h");
+_Static_assert(sizeof(wr_wg_pipeline_desc) == 80, "as in webgpu.h");
+_Static_assert(sizeof(wr_wg_layout_entry) == 120, "as in webgpu.h");
+_Static_assert(offsetof(wr_wg_layout_entry, buffer) == 32, "as in webgpu.h");
+_Static_assert(sizeof(wr_wg_group_layout_desc) == 40, "as in webgpu.h");
+_Static_assert(sizeof(wr_wg_pipeline_layout_desc) == 48, "as in webgpu.h");
+_Static_assert(sizeof(wr_wg_group_entry) == 56, "as in webgpu.h");
+_Static_assert(sizeof(wr_wg_group_desc) == 48, "as in webgpu.h");
 _Static_assert(sizeof(wr_wg_text) == 16, "as in webgpu.h");
 _Static_assert(sizeof(wr_wg_chain) == 16, "as in webgpu.h");
 _Static_assert(sizeof(wr_wg_adapter_callback) == 40, "as in webgpu.h");
@@ -261,6 +370,34 @@ _Static_assert(sizeof(wr_wg_buffer_desc) == 48, "as in webgpu.h");
       (wr_wg_encoder encoder, const wr_wg_label *desc))                                  \
     X(encoder_release, wgpuCommandEncoderRelease, void, (wr_wg_encoder encoder))         \
     X(commands_release, wgpuCommandBufferRelease, void, (wr_wg_commands commands))       \
+    X(shader_create, wgpuDeviceCreateShaderModule, wr_wg_shader,                         \
+      (wr_wg_device device, const wr_wg_label *desc))                                    \
+    X(shader_release, wgpuShaderModuleRelease, void, (wr_wg_shader shader))              \
+    X(group_layout_create, wgpuDeviceCreateBindGroupLayout, wr_wg_group_layout,          \
+      (wr_wg_device device, const wr_wg_group_layout_desc *desc))                        \
+    X(group_layout_release, wgpuBindGroupLayoutRelease, void,                            \
+      (wr_wg_group_layout layout))                                                       \
+    X(group_create, wgpuDeviceCreateBindGroup, wr_wg_group,                              \
+      (wr_wg_device device, const wr_wg_group_desc *desc))                               \
+    X(group_release, wgpuBindGroupRelease, void, (wr_wg_group group))                    \
+    X(pipeline_layout_create, wgpuDeviceCreatePipelineLayout, wr_wg_pipeline_layout,     \
+      (wr_wg_device device, const wr_wg_pipeline_layout_desc *desc))                     \
+    X(pipeline_layout_release, wgpuPipelineLayoutRelease, void,                          \
+      (wr_wg_pipeline_layout layout))                                                    \
+    X(pipeline_create, wgpuDeviceCreateComputePipeline, wr_wg_pipeline,                  \
+      (wr_wg_device device, const wr_wg_pipeline_desc *desc))                            \
+    X(pipeline_release, wgpuComputePipelineRelease, void, (wr_wg_pipeline pipeline))     \
+    X(pass_begin, wgpuCommandEncoderBeginComputePass, wr_wg_pass,                        \
+      (wr_wg_encoder encoder, const void *desc))                                         \
+    X(pass_pipeline, wgpuComputePassEncoderSetPipeline, void,                            \
+      (wr_wg_pass pass, wr_wg_pipeline pipeline))                                        \
+    X(pass_group, wgpuComputePassEncoderSetBindGroup, void,                              \
+      (wr_wg_pass pass, uint32_t index, wr_wg_group group, size_t offset_count,          \
+       const uint32_t *offsets))                                                         \
+    X(pass_dispatch, wgpuComputePassEncoderDispatchWorkgroups, void,                     \
+      (wr_wg_pass pass, uint32_t x, uint32_t y, uint32_t z))                             \
+    X(pass_end, wgpuComputePassEncoderEnd, void, (wr_wg_pass pass))                      \
+    X(pass_release, wgpuComputePassEncoderRelease, void, (wr_wg_pass pass))              \
     X(queue_submit, wgpuQueueSubmit, void,                                               \
       (wr_wg_queue queue, size_t count, const wr_wg_commands *commands))                 \
     X(queue_done, wgpuQueueOnSubmittedWorkDone, wr_wg_future,                            \

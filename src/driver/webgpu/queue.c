@@ -16,8 +16,8 @@ enum {
 
 /* ---- commands ---- */
 
-weir_result wr_webgpu_encode(wr_webgpu *webgpu, const char *entry,
-                             wr_webgpu_stream *stream, wr_wg_encoder *encoder)
+static weir_result open_encoder(wr_webgpu *webgpu, const char *entry,
+                                wr_webgpu_stream *stream)
 {
     WR_TRY(wr_webgpu_check(webgpu, entry));
     if (webgpu->encoder == NULL) {
@@ -28,7 +28,39 @@ weir_result wr_webgpu_encode(wr_webgpu *webgpu, const char *entry,
                         entry);
     }
     stream->last = webgpu->submitted + 1;
+    return WEIR_OK;
+}
+
+static void end_pass(wr_webgpu *webgpu)
+{
+    if (webgpu->pass != NULL) {
+        webgpu->api.pass_end(webgpu->pass);
+        webgpu->api.pass_release(webgpu->pass);
+        webgpu->pass = NULL;
+    }
+}
+
+weir_result wr_webgpu_encode(wr_webgpu *webgpu, const char *entry,
+                             wr_webgpu_stream *stream, wr_wg_encoder *encoder)
+{
+    WR_TRY(open_encoder(webgpu, entry, stream));
+    end_pass(webgpu);
     *encoder = webgpu->encoder;
+    return WEIR_OK;
+}
+
+weir_result wr_webgpu_encode_pass(wr_webgpu *webgpu, const char *entry,
+                                  wr_webgpu_stream *stream, wr_wg_pass *pass)
+{
+    WR_TRY(open_encoder(webgpu, entry, stream));
+    if (webgpu->pass == NULL) {
+        webgpu->pass = webgpu->api.pass_begin(webgpu->encoder, NULL);
+    }
+    if (webgpu->pass == NULL) {
+        return wr_error(WEIR_DRIVER, "webgpu: %s: the library begins no compute pass",
+                        entry);
+    }
+    *pass = webgpu->pass;
     return WEIR_OK;
 }
 
@@ -53,6 +85,8 @@ void wr_webgpu_flush(wr_webgpu *webgpu)
     }
     wr_webgpu_stages_close(webgpu);
     wr_webgpu_scope_enter(webgpu);
+    end_pass(webgpu);
+    webgpu->command_count = 0;
     wr_wg_commands commands = webgpu->api.encoder_finish(webgpu->encoder, NULL);
     submit(webgpu, 1, &commands);
     wr_webgpu_scope_leave_later(webgpu);

@@ -41,6 +41,7 @@ static void webgpu_close(weir_driver *driver)
     wr_webgpu_flush(webgpu);
     wr_webgpu_free_all(webgpu);
     wr_webgpu_stages_free(webgpu);
+    wr_webgpu_kernels_free(webgpu);
     wr_webgpu_dispose(webgpu);
     wr_webgpu_streams_free(webgpu);
     wr_lock_leave(&webgpu->lock);
@@ -59,11 +60,13 @@ static void webgpu_properties(weir_driver *driver, weir_driver_properties *prope
 {
     const wr_webgpu *webgpu = wr_webgpu_of(driver);
     *properties = (weir_driver_properties){
-        .own_addresses = true,
         .capacity_bytes = webgpu->capacity_bytes,
         .alignment_bytes = WR_WEBGPU_ALIGNMENT_BYTES,
         .max_page_bytes = largest_page(&webgpu->limits),
         .context_bytes = webgpu->context_bytes,
+        .own_addresses = true,
+        .argument_buffers = true,
+        .max_bindings = wr_webgpu_most_bindings(webgpu) - 1, /* the arguments' */
     };
     snprintf(properties->name, sizeof properties->name, "%s", webgpu->name);
 }
@@ -92,5 +95,6 @@ const weir_driver_table wr_driver_webgpu = {
     .untouched = wr_webgpu_untouched,
     .pending_bytes = wr_webgpu_pending_bytes,
     .progress = wr_webgpu_progress,
+    .launch = wr_webgpu_launch,
     .queue = wr_webgpu_queue,
 };

@@ -34,6 +34,8 @@
 #include "driver/drivers.h"
 #include "driver/regions.h"
 
+#include <weir/kernel.h>
+
 #include <stdatomic.h>
 
 #define WR_WEBGPU_ALIGNMENT_BYTES 256 /* what WebGPU guarantees for bindings */
@@ -47,7 +49,9 @@
 
 #define WR_WEBGPU_STAGE_BYTES WR_WEBGPU_BUFFER_BYTES_MIN
 #define WR_WEBGPU_STAGES 4 /* two for writes, two for reads */
-#define WR_WEBGPU_TEXT_BYTES 400
+#define WR_WEBGPU_TEXT_BYTES 700
+#define WR_WEBGPU_BINDINGS 16 /* of a launch, at most, its arguments counted */
+#define WR_WEBGPU_CHAINS 256
 
 /* A freed page that the library has not let go of; in the place of its region's data. */
 typedef struct wr_webgpu_page {
@@ -82,6 +86,20 @@ typedef struct wr_webgpu_stream {
     struct wr_webgpu_stream *previous;
 } wr_webgpu_stream;
 
+/* A kernel, compiled for windows that begin at one element. */
+typedef struct wr_webgpu_kernel {
+    uint64_t id;
+    uint32_t first; /* element */
+    wr_wg_pipeline pipeline;
+    struct wr_webgpu_kernel *next; /* in its chain */
+} wr_webgpu_kernel;
+
+/* For so many storage bindings; made when first needed. */
+typedef struct wr_webgpu_layout {
+    wr_wg_group_layout group;
+    wr_wg_pipeline_layout pipeline;
+} wr_webgpu_layout;
+
 /* What the library complained of first, until it is reported. */
 typedef struct wr_webgpu_trouble {
     uint32_t type; /* WR_WG_ERROR_...; 0: nothing */
@@ -105,9 +123,11 @@ typedef struct wr_webgpu {
     bool is_null; /* Dawn's device for tests: it counts memory and does nothing */
     /* ---- everything below: guard lock ---- */
     wr_lock lock;
-    wr_wg_encoder encoder; /* open commands, or NULL */
-    uint64_t submitted;    /* submissions so far */
-    uint64_t watched;      /* the last one whose completion is asked for */
+    wr_wg_encoder encoder;  /* open commands, or NULL */
+    wr_wg_pass pass;        /* open launches, in the encoder, or NULL */
+    uint32_t command_count; /* launches in the encoder */
+    uint64_t submitted;     /* submissions so far */
+    uint64_t watched;       /* the last one whose completion is asked for */
     _Atomic uint64_t completed;
     wr_webgpu_stream *streams; /* all open ones, for close */
     /* ---- pages ---- */
@@ -121,6 +141,9 @@ typedef struct wr_webgpu {
     /* ---- staging ---- */
     wr_webgpu_stage stages[WR_WEBGPU_STAGES];
     wr_wg_buffer scratch; /* for copies inside one page, or NULL */
+    /* ---- kernels ---- */
+    wr_webgpu_layout layouts[WR_WEBGPU_BINDINGS + 1]; /* by bindings */
+    wr_webgpu_kernel *kernels[WR_WEBGPU_CHAINS];      /* by id */
     /* ---- trouble ---- */
     wr_webgpu_trouble scoped;   /* between scope_enter and scope_leave */
     wr_webgpu_trouble unscoped; /* of commands that were submitted meanwhile */
@@ -138,6 +161,13 @@ static inline wr_webgpu *wr_webgpu_of(weir_driver *driver)
 static inline wr_webgpu_page *wr_webgpu_page_of(const wr_region *region)
 {
     return region->data;
+}
+
+/* Storage bindings that a launch may have. */
+static inline uint32_t wr_webgpu_most_bindings(const wr_webgpu *webgpu)
+{
+    uint32_t most = webgpu->limits.storage_buffers;
+    return most < WR_WEBGPU_BINDINGS ? most : WR_WEBGPU_BINDINGS;
 }
 
 /* ---- adapter.c ---- */
@@ -165,6 +195,9 @@ void wr_webgpu_scope_leave_later(wr_webgpu *webgpu);
 /* The open encoder, NULL with the device lost, and the submission it will be. */
 weir_result wr_webgpu_encode(wr_webgpu *webgpu, const char *entry,
                              wr_webgpu_stream *stream, wr_wg_encoder *encoder);
+/* The same, inside a compute pass. */
+weir_result wr_webgpu_encode_pass(wr_webgpu *webgpu, const char *entry,
+                                  wr_webgpu_stream *stream, wr_wg_pass *pass);
 /* Submits the open commands, if any. */
 void wr_webgpu_flush(wr_webgpu *webgpu);
 /* Submits, be it nothing: time passes for the library. */
@@ -228,6 +261,20 @@ weir_result wr_webgpu_read(weir_driver *driver, weir_driver_stream stream,
                            uint64_t address, void *data, uint64_t bytes);
 weir_result wr_webgpu_copy(weir_driver *driver, weir_driver_stream stream, uint64_t to,
                            uint64_t from, uint64_t bytes);
+
+/* ---- kernels.c; inside the lock ---- */
+/* The pipeline of a kernel for windows from `first` on, compiled if need be. The caller
+ * releases it if the kernel has no id. */
+weir_result wr_webgpu_kernel_find(wr_webgpu *webgpu, const weir_kernel *kernel,
+                                  uint32_t first, const wr_webgpu_layout *layout,
+                                  wr_wg_pipeline *pipeline);
+weir_result wr_webgpu_layout_get(wr_webgpu *webgpu, uint32_t bindings,
+                                 const wr_webgpu_layout **layout);
+void wr_webgpu_kernels_free(wr_webgpu *webgpu);
+
+/* ---- launch.c: entry of the table ---- */
+weir_result wr_webgpu_launch(weir_driver *driver, weir_driver_stream stream,
+                             const weir_launch *launch);
 
 /* ---- streams.c: entries of the table ---- */
 weir_result wr_webgpu_stream_open(weir_driver *driver, void *native,
