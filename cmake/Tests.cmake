@@ -79,7 +79,8 @@ function(weir_test_program target folder)
 endfunction()
 
 # A libcuda over host memory, which tests of the CUDA driver find in WEIR_FAKE_CUDA.
-add_library(fake_cuda MODULE tests/driver/fake/cuda.c)
+file(GLOB fake_sources CONFIGURE_DEPENDS tests/driver/fake/*.c)
+add_library(fake_cuda MODULE ${fake_sources})
 weir_flags(fake_cuda)
 target_include_directories(fake_cuda PRIVATE include src)
 target_link_libraries(fake_cuda PRIVATE Threads::Threads)

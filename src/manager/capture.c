@@ -82,11 +82,30 @@ static void set_recording(wr_manager *manager, weir_graph *graph)
     update_gate(manager);
 }
 
-/* The roster's lock, too: whoever tests or records on a stream looks under it. */
-static void set_capturing(wr_manager *manager, bool capturing)
+/* The roster's lock, too: whoever tests or records on a stream looks under it. False: a
+ * thread is in a call that a capture must not meet. */
+static bool set_capturing(wr_manager *manager, bool capturing)
 {
     wr_lock_take(&manager->bank->roster_lock);
-    manager->capturing = capturing;
+    bool can = !capturing || manager->visitors == 0;
+    manager->capturing = capturing && can;
+    wr_lock_leave(&manager->bank->roster_lock);
+    return can;
+}
+
+bool wr_capture_enter(wr_manager *manager)
+{
+    wr_lock_take(&manager->bank->roster_lock);
+    bool can = !manager->capturing;
+    manager->visitors += can;
+    wr_lock_leave(&manager->bank->roster_lock);
+    return can;
+}
+
+void wr_capture_leave(wr_manager *manager)
+{
+    wr_lock_take(&manager->bank->roster_lock);
+    manager->visitors--;
     wr_lock_leave(&manager->bank->roster_lock);
 }
 
@@ -138,7 +157,13 @@ static weir_result start_driver(wr_manager *manager)
 {
     wr_bank *bank = manager->bank;
     WR_TRY(fence_queued(manager));
-    set_capturing(manager, true);
+    if (!set_capturing(manager, true)) {
+        drop_fence(manager);
+        return wr_error(WEIR_BUSY,
+                        "weir_capture_begin: another thread is waiting for stream \"%s\" "
+                        "or launching a graph on it; begin when it is done",
+                        manager->name);
+    }
     weir_result result = bank->table->capture_begin(bank->driver, manager->stream);
     if (result != WEIR_OK) {
         set_capturing(manager, false);
@@ -351,20 +376,21 @@ weir_result wr_graph_launch(weir_graph *graph, wr_manager *manager)
             "weir_graph_launch: stream \"%s\" is closed, or of another device",
             manager->name);
     }
-    wr_lock_take(&graph->launch_lock);
-    weir_result result = manager->capturing             ? WEIR_NOT_READY
-                         : knows_stream(graph, manager) ? WEIR_OK
-                                                        : adopt_stream(graph, manager);
-    wr_lock_leave(&graph->launch_lock);
-    if (result == WEIR_NOT_READY) {
+    if (!wr_capture_enter(manager)) {
         return wr_error(WEIR_BUSY,
                         "weir_graph_launch: stream \"%s\" is capturing; end or abort it, "
                         "or launch on another stream",
                         manager->name);
     }
-    return result == WEIR_OK
-               ? bank->table->graph_launch(bank->driver, manager->stream, graph->handle)
-               : result;
+    wr_lock_take(&graph->launch_lock);
+    weir_result result =
+        knows_stream(graph, manager) ? WEIR_OK : adopt_stream(graph, manager);
+    wr_lock_leave(&graph->launch_lock);
+    if (result == WEIR_OK) {
+        result = bank->table->graph_launch(bank->driver, manager->stream, graph->handle);
+    }
+    wr_capture_leave(manager);
+    return result;
 }
 
 void wr_graph_destroy(weir_graph *graph)

@@ -30,6 +30,11 @@ weir_result wr_capture_refuse(wr_bank *bank, const char *what);
 /* BUSY: what would wait for a stream that is capturing. */
 weir_result wr_capture_refuse_on(const wr_manager *manager, const char *function);
 
+/* For calls of the driver that wait for the stream or launch graphs on it: from a true
+ * `enter` to `leave` the stream does not start to capture. False: it is capturing. */
+bool wr_capture_enter(wr_manager *manager);
+void wr_capture_leave(wr_manager *manager);
+
 /* The stream that has been capturing longest; false: none is. */
 bool wr_capture_find(wr_bank *bank, weir_capturing *capturing);
 

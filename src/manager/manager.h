@@ -92,6 +92,7 @@ typedef struct wr_manager {
     _Atomic bool
         closing; /* the stream has ended; what is left goes when its work has passed */
     _Atomic bool capturing;
+    uint32_t visitors;    /* threads in calls that a capture must not meet; roster_lock */
     _Atomic uint8_t gate; /* WR_GATE_ bits: why requests are not ordinary; 0: they are */
     uint32_t pins;        /* guard: roster_lock; visitors that hold no lock */
     wr_slab_cache cache;

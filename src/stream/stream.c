@@ -228,8 +228,12 @@ weir_result weir_stream_sync(weir_stream *stream)
         return wr_capture_refuse_on(&stream->manager, "weir_stream_sync");
     }
     WR_TRY(wr_hooks_drain(stream));
-    return wr_probe_heed(bank,
-                         bank->table->stream_sync(bank->driver, stream->manager.stream));
+    if (!wr_capture_enter(&stream->manager)) { /* since then */
+        return wr_capture_refuse_on(&stream->manager, "weir_stream_sync");
+    }
+    weir_result result = bank->table->stream_sync(bank->driver, stream->manager.stream);
+    wr_capture_leave(&stream->manager);
+    return wr_probe_heed(bank, result);
 }
 
 weir_result weir_stream_launch(weir_stream *stream, const weir_launch *launch)

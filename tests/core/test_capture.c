@@ -5,6 +5,7 @@
 #include "base/memory.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 /* ---- states ---- */
 
@@ -419,6 +420,70 @@ static void capture__stands_any_host_allocation_that_fails(void **state)
     assert_true(nth < 500);
 }
 
+/* ---- calls that a capture must not meet ---- */
+
+static struct meeting {
+    const weir_driver_table *real;
+    weir_stream *stream;
+    weir_result began;
+    unsigned met;
+} meeting;
+
+/* As another thread would, while this one is in the driver. */
+static void meet(void)
+{
+    if (meeting.stream != NULL) {
+        meeting.began = weir_capture_begin(meeting.stream);
+        meeting.met++;
+    }
+}
+
+static weir_result meeting_sync(weir_driver *driver, weir_driver_stream stream)
+{
+    meet();
+    return meeting.real->stream_sync(driver, stream);
+}
+
+static weir_result meeting_launch(weir_driver *driver, weir_driver_stream stream,
+                                  uint64_t graph)
+{
+    meet();
+    return meeting.real->graph_launch(driver, stream, graph);
+}
+
+static void capture__does_not_begin_under_a_wait_or_a_launch(void **state)
+{
+    (void)state;
+    meeting = (struct meeting){0};
+    for (size_t i = 0; meeting.real == NULL; i++) {
+        const weir_driver_table *table = weir_driver_at(i);
+        meeting.real = strcmp(table->name, "sim") == 0 ? table : NULL;
+    }
+    weir_driver_table table = *meeting.real;
+    table.stream_sync = meeting_sync;
+    table.graph_launch = meeting_launch;
+    weir_device *device = NULL;
+    weir_graph *graph = NULL;
+    assert_ok(weir_device_open_driver(&table, "", &(weir_device_desc){.no_thread = true},
+                                      &device));
+    weir_stream *stream = weir_device_default_stream(device);
+    assert_ok(weir_capture_begin(stream));
+    assert_ok(weir_capture_end(stream, NULL, &graph));
+    meeting.stream = stream;
+    assert_ok(weir_stream_sync(stream));
+    assert_int_equal(meeting.began, WEIR_BUSY);
+    assert_ok(weir_graph_launch(graph, stream));
+    assert_int_equal(meeting.began, WEIR_BUSY);
+    assert_int_equal(meeting.met, 2);
+    meeting.stream = NULL;
+    assert_ok(weir_capture_begin(stream)); /* now it may */
+    assert_result(weir_graph_launch(graph, stream), WEIR_BUSY);
+    assert_ok(weir_capture_abort(stream));
+    assert_ok(weir_graph_destroy(graph));
+    assert_ok(weir_device_check(device));
+    assert_ok(weir_device_close(device));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +503,7 @@ int main(void)
         cmocka_unit_test(abort__leaves_nothing_behind_however_often),
         cmocka_unit_test(abort__frees_a_buffer_of_another_stream_that_was_dropped_inside),
         cmocka_unit_test(capture__stands_any_driver_call_that_fails),
+        cmocka_unit_test(capture__does_not_begin_under_a_wait_or_a_launch),
         cmocka_unit_test(capture__stands_any_host_allocation_that_fails),
     };
     return cmocka_run_group_tests_name("core, captures", tests, NULL, NULL);

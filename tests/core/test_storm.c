@@ -220,12 +220,20 @@ static void put_graph(sailor *me, weir_graph *graph)
 
 static void begin_capture(sailor *me)
 {
-    if (one_in(me, 4)) {
+    bool primed = one_in(me, 4);
+    if (primed) {
         expect(weir_capture_prime(me->stream), WEIR_OK, "prime");
         weir_buffer warm = create_on(me, me->stream);
         give_back(warm);
     }
-    if (expect(weir_capture_begin(me->stream), WEIR_OK, "capture begin")) {
+    weir_result began = weir_capture_begin(me->stream);
+    if (began == WEIR_BUSY) { /* somebody launches a graph there, or waits */
+        if (primed) {
+            expect(weir_capture_abort(me->stream), WEIR_OK, "prime abort");
+        }
+        return;
+    }
+    if (expect(began, WEIR_OK, "capture begin")) {
         me->capturing = 1 + (unsigned)below(me, 40);
         sea.counts.captures++;
     }

@@ -72,6 +72,7 @@ static int close_fake(void **state)
     reset_control();
     rig_close(&rig);
     assert_int_equal(control->contexts, 0);
+    assert_int_equal(control->graphs, 0);
     assert_int_equal(control->ranges, 0);
     assert_int_equal(control->chunks, 0);
     assert_int_equal(control->mappings, 0);
@@ -615,6 +616,85 @@ static void a_device__gives_all_memory_back_after_a_cleanup(void **state)
     assert_ok(weir_device_close(device));
 }
 
+static void a_graph__is_captured_launched_and_destroyed(void **state)
+{
+    (void)state;
+    weir_device *device;
+    weir_graph *graph = NULL;
+    weir_buffer older;
+    assert_ok(weir_device_open("cuda:0", NULL, &device));
+    weir_stream *stream = weir_device_default_stream(device);
+    assert_ok(weir_buffer_create(stream, MIB, NULL, &older));
+    assert_ok(weir_capture_begin(stream));
+    weir_buffer scratch;
+    assert_ok(weir_buffer_create(stream, 8 * MIB, NULL, &scratch));
+    assert_ok(weir_buffer_release(scratch));
+    assert_result(weir_stream_sync(stream), WEIR_BUSY);
+    char byte = 0;
+    assert_result(weir_buffer_write(older, 0, &byte, 1), WEIR_BUSY);
+    assert_result(weir_buffer_read(older, 0, &byte, 1), WEIR_BUSY);
+    assert_result(weir_device_memory_cleanup(device, NULL, NULL), WEIR_BUSY);
+    assert_ok(weir_capture_end(stream, "step", &graph));
+    assert_int_equal(control->graphs, 1);
+    weir_usage before = {0}, after = {0};
+    assert_ok(weir_device_memory_usage(device, &before));
+    for (int i = 0; i < 1000; i++) {
+        assert_ok(weir_graph_launch(graph, stream));
+    }
+    assert_ok(weir_stream_sync(stream));
+    assert_ok(weir_device_memory_usage(device, &after));
+    assert_int_equal(after.reserved_bytes, before.reserved_bytes);
+    assert_int_equal(calls_of(FAKE_graph_launch), 1000);
+    assert_ok(weir_graph_destroy(graph));
+    assert_ok(weir_buffer_release(older));
+    assert_ok(weir_device_memory_cleanup(device, NULL, NULL));
+    assert_int_equal(control->chunks, 0);
+    assert_ok(weir_device_close(device));
+}
+
+static void a_capture_that_fails__leaves_nothing(void **state)
+{
+    (void)state;
+    static const fake_entry entries[] = {FAKE_capture_begin, FAKE_capture_end,
+                                         FAKE_graph_instantiate, FAKE_context_push};
+    weir_driver_stream stream = take_stream(&rig);
+    uint64_t graph = 77;
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        fail_next(entries[i], 1, WR_CU_INVALID_VALUE);
+        weir_result result = rig.table->capture_begin(rig.driver, stream);
+        if (result == WEIR_OK) {
+            assert_result(rig.table->capture_end(rig.driver, stream, &graph),
+                          WEIR_DRIVER);
+        }
+        if (entries[i] == FAKE_capture_end) { /* only here is it still capturing */
+            assert_ok(rig.table->capture_abort(rig.driver, stream));
+        }
+        assert_int_equal(control->graphs, 0);
+    }
+    assert_int_equal(graph, 77);
+    /* Spoiled by somebody else: aborting it is no failure. */
+    assert_ok(rig.table->capture_begin(rig.driver, stream));
+    assert_result(rig.table->stream_test(rig.driver, stream), WEIR_DRIVER);
+    assert_ok(rig.table->capture_abort(rig.driver, stream));
+    assert_result(rig.table->graph_launch(rig.driver, stream, 0), WEIR_INVALID);
+}
+
+static void a_call__is_not_held_against_captures_of_the_program(void **state)
+{
+    (void)state;
+    int (*exchange)(int *mode) = NULL;
+    *(void **)&exchange = dlsym(library, "cuThreadExchangeStreamCaptureMode");
+    int mode = 1; /* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
+    exchange(&mode);
+    uint64_t before = calls_of(FAKE_capture_mode);
+    uint64_t page = take_page(&rig, MIB);
+    assert_ok(rig.table->page_free(rig.driver, page, MIB));
+    int after = 0;
+    exchange(&after);
+    assert_int_equal(after, 1);
+    assert_int_equal(calls_of(FAKE_capture_mode), before + 2 * 2 + 1);
+}
+
 static void a_lost_device__lets_go_of_everything_quietly(void **state)
 {
     (void)state;
@@ -660,6 +740,9 @@ int main(void)
         TEST(a_footprint_that_cannot_be_ours__is_unknown),
         TEST(without_nvml__the_footprint_is_unknown_and_no_failure),
         TEST(a_device__gives_all_memory_back_after_a_cleanup),
+        TEST(a_graph__is_captured_launched_and_destroyed),
+        TEST(a_capture_that_fails__leaves_nothing),
+        TEST(a_call__is_not_held_against_captures_of_the_program),
         TEST(a_lost_device__lets_go_of_everything_quietly),
     };
     return cmocka_run_group_tests_name("driver cuda", tests, load_fake, NULL);

@@ -39,6 +39,8 @@ typedef enum wr_cu_result {
     WR_CU_TENSOR_MEMORY_LEAK = 721,
     WR_CU_NOT_SUPPORTED = 801,
     WR_CU_MPS_CLIENT_TERMINATED = 810,
+    WR_CU_CAPTURE_UNSUPPORTED = 900, /* the first of those about captures... */
+    WR_CU_CAPTURE_LAST = 908,        /* ...and the last */
     WR_CU_EXTERNAL_DEVICE = 911,
 } wr_cu_result;
 
@@ -46,6 +48,8 @@ typedef int wr_cu_device;                           /* CUdevice */
 typedef struct wr_cu_context_opaque *wr_cu_context; /* CUcontext */
 typedef struct wr_cu_stream_opaque *wr_cu_stream;   /* CUstream */
 typedef struct wr_cu_event_opaque *wr_cu_event;     /* CUevent */
+typedef struct wr_cu_graph_opaque *wr_cu_graph;     /* CUgraph */
+typedef struct wr_cu_exec_opaque *wr_cu_exec;       /* CUgraphExec */
 typedef unsigned long long wr_cu_address;           /* CUdeviceptr_v2 */
 typedef unsigned long long wr_cu_handle;            /* CUmemGenericAllocationHandle_v1 */
 
@@ -55,6 +59,7 @@ enum {
     WR_CU_HANDLE_FILE = 1,                /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
     WR_CU_STREAM_NON_BLOCKING = 1,
     WR_CU_EVENT_DISABLE_TIMING = 2,
+    WR_CU_CAPTURE_RELAXED = 2, /* CU_STREAM_CAPTURE_MODE_RELAXED */
     WR_CU_LOCATION_DEVICE = 1,
     WR_CU_ALLOCATION_PINNED = 1, /* the only type there is for device memory */
     WR_CU_ACCESS_READWRITE = 3,
@@ -151,7 +156,16 @@ _Static_assert(sizeof(wr_cu_access) == 12, "as in cuda.h");
     X(event_destroy, cuEventDestroy_v2, 4000, (wr_cu_event event))                       \
     X(event_record, cuEventRecord, 2000, (wr_cu_event event, wr_cu_stream stream))       \
     X(event_query, cuEventQuery, 2000, (wr_cu_event event))                              \
-    X(event_sync, cuEventSynchronize, 2000, (wr_cu_event event))
+    X(event_sync, cuEventSynchronize, 2000, (wr_cu_event event))                         \
+    X(capture_mode, cuThreadExchangeStreamCaptureMode, 10010, (int *mode))               \
+    X(capture_begin, cuStreamBeginCapture_v2, 10010, (wr_cu_stream stream, int mode))    \
+    X(capture_end, cuStreamEndCapture, 10000,                                            \
+      (wr_cu_stream stream, wr_cu_graph * graph))                                        \
+    X(graph_instantiate, cuGraphInstantiateWithFlags, 11040,                             \
+      (wr_cu_exec * exec, wr_cu_graph graph, unsigned long long flags))                  \
+    X(graph_destroy, cuGraphDestroy, 10000, (wr_cu_graph graph))                         \
+    X(exec_destroy, cuGraphExecDestroy, 10000, (wr_cu_exec exec))                        \
+    X(graph_launch, cuGraphLaunch, 10000, (wr_cu_exec exec, wr_cu_stream stream))
 
 typedef struct wr_cu_api {
 #define WR_CU_ENTRY(name, symbol, since, parameters) wr_cu_result(*name) parameters;

@@ -12,15 +12,22 @@
 
 /* ---- around calls ---- */
 
+/* How this thread's calls are held against captures, while it is inside enter. */
+static _Thread_local int outer_capture_mode;
+
 weir_result wr_cuda_enter(const wr_cuda *cuda, const char *what)
 {
-    return wr_cu_failed(&cuda->api, cuda->api.context_push(cuda->context), what,
-                        "cuCtxPushCurrent");
+    WR_TRY(wr_cu_failed(&cuda->api, cuda->api.context_push(cuda->context), what,
+                        "cuCtxPushCurrent"));
+    outer_capture_mode = WR_CU_CAPTURE_RELAXED;
+    (void)cuda->api.capture_mode(&outer_capture_mode); /* exchanges the two */
+    return WEIR_OK;
 }
 
 void wr_cuda_leave(const wr_cuda *cuda)
 {
     wr_cu_context ours;
+    (void)cuda->api.capture_mode(&outer_capture_mode);
     (void)cuda->api.context_pop(&ours);
 }
 
@@ -238,4 +245,9 @@ const weir_driver_table wr_driver_cuda = {
     .memory_info = wr_cuda_memory_info,
     .launch = cuda_launch,
     .stream_native = wr_cuda_stream_native,
+    .capture_begin = wr_cuda_capture_begin,
+    .capture_end = wr_cuda_capture_end,
+    .capture_abort = wr_cuda_capture_abort,
+    .graph_launch = wr_cuda_graph_launch,
+    .graph_destroy = wr_cuda_graph_destroy,
 };

@@ -23,7 +23,8 @@
 
 typedef struct wr_cuda_stream {
     wr_cu_stream native;
-    bool is_adopted;             /* else destroyed at close */
+    bool is_adopted; /* else destroyed at close */
+    _Atomic bool is_capturing;
     struct wr_cuda_stream *next; /* guard: lock */
     struct wr_cuda_stream *previous;
 } wr_cuda_stream;
@@ -65,7 +66,8 @@ static inline wr_cuda *wr_cuda_of(weir_driver *driver)
     return (wr_cuda *)(void *)driver;
 }
 
-/* Makes the device's context current on this thread until leave. */
+/* Makes the device's context current on this thread until leave, and its calls harmless
+ * to captures of the program's, on this thread or others. */
 weir_result wr_cuda_enter(const wr_cuda *cuda, const char *what);
 void wr_cuda_leave(const wr_cuda *cuda);
 
@@ -102,6 +104,7 @@ weir_result wr_cuda_share_import(weir_driver *driver, int file, uint64_t bytes,
 wr_cu_result wr_cuda_share_free(wr_cuda *cuda, wr_region *page);
 
 /* ---- streams.c: entries of the table ---- */
+wr_cuda_stream *wr_cuda_stream_of(weir_driver_stream stream);
 weir_result wr_cuda_stream_open(weir_driver *driver, void *native,
                                 weir_driver_stream *stream);
 void wr_cuda_stream_close(weir_driver *driver, weir_driver_stream stream);
@@ -121,6 +124,15 @@ weir_result wr_cuda_read(weir_driver *driver, weir_driver_stream stream, uint64_
                          void *data, uint64_t bytes);
 weir_result wr_cuda_copy(weir_driver *driver, weir_driver_stream stream, uint64_t to,
                          uint64_t from, uint64_t bytes);
+/* ---- capture.c: entries of the table ---- */
+weir_result wr_cuda_capture_begin(weir_driver *driver, weir_driver_stream stream);
+weir_result wr_cuda_capture_end(weir_driver *driver, weir_driver_stream stream,
+                                uint64_t *graph);
+weir_result wr_cuda_capture_abort(weir_driver *driver, weir_driver_stream stream);
+weir_result wr_cuda_graph_launch(weir_driver *driver, weir_driver_stream stream,
+                                 uint64_t graph);
+void wr_cuda_graph_destroy(weir_driver *driver, uint64_t graph);
+
 /* Ends the streams and events that are still there, for close, inside enter and leave. */
 void wr_cuda_end_all(wr_cuda *cuda);
 

@@ -12,7 +12,7 @@
 
 #include <inttypes.h>
 
-static wr_cuda_stream *stream_of(weir_driver_stream stream)
+wr_cuda_stream *wr_cuda_stream_of(weir_driver_stream stream)
 {
     WR_ASSERT(stream != 0);
     return (wr_cuda_stream *)(uintptr_t)stream;
@@ -86,7 +86,7 @@ weir_result wr_cuda_stream_open(weir_driver *driver, void *native,
 void wr_cuda_stream_close(weir_driver *driver, weir_driver_stream stream)
 {
     wr_cuda *cuda = wr_cuda_of(driver);
-    wr_cuda_stream *closing = stream_of(stream);
+    wr_cuda_stream *closing = wr_cuda_stream_of(stream);
     strike_stream(cuda, closing);
     if (!closing->is_adopted && wr_cuda_enter(cuda, "stream_close") == WEIR_OK) {
         (void)cuda->api.stream_destroy(closing->native);
@@ -98,13 +98,13 @@ void wr_cuda_stream_close(weir_driver *driver, weir_driver_stream stream)
 void *wr_cuda_stream_native(weir_driver *driver, weir_driver_stream stream)
 {
     (void)driver;
-    return stream_of(stream)->native;
+    return wr_cuda_stream_of(stream)->native;
 }
 
 weir_result wr_cuda_stream_test(weir_driver *driver, weir_driver_stream stream)
 {
     wr_cuda *cuda = wr_cuda_of(driver);
-    CALL(cuda, "stream_test", cuda->api.stream_query(stream_of(stream)->native),
+    CALL(cuda, "stream_test", cuda->api.stream_query(wr_cuda_stream_of(stream)->native),
          "cuStreamQuery");
     return WEIR_OK;
 }
@@ -112,7 +112,7 @@ weir_result wr_cuda_stream_test(weir_driver *driver, weir_driver_stream stream)
 weir_result wr_cuda_stream_sync(weir_driver *driver, weir_driver_stream stream)
 {
     wr_cuda *cuda = wr_cuda_of(driver);
-    CALL(cuda, "stream_sync", cuda->api.stream_sync(stream_of(stream)->native),
+    CALL(cuda, "stream_sync", cuda->api.stream_sync(wr_cuda_stream_of(stream)->native),
          "cuStreamSynchronize");
     return WEIR_OK;
 }
@@ -209,7 +209,7 @@ weir_result wr_cuda_fence_record(weir_driver *driver, weir_driver_stream stream,
     }
     result = wr_cuda_enter(cuda, "fence_record");
     if (result == WEIR_OK) {
-        result = record(cuda, stream_of(stream), &event);
+        result = record(cuda, wr_cuda_stream_of(stream), &event);
         wr_cuda_leave(cuda);
     }
     wr_lock_take(&cuda->fence_lock);
@@ -267,7 +267,8 @@ weir_result wr_cuda_stream_wait(weir_driver *driver, weir_driver_stream stream,
         return WEIR_OK;
     }
     WR_TRY(get_event(cuda, "stream_wait", fence, &event));
-    CALL(cuda, "stream_wait", cuda->api.stream_wait(stream_of(stream)->native, event, 0),
+    CALL(cuda, "stream_wait",
+         cuda->api.stream_wait(wr_cuda_stream_of(stream)->native, event, 0),
          "cuStreamWaitEvent");
     return WEIR_OK;
 }
@@ -292,6 +293,17 @@ void wr_cuda_end_all(wr_cuda *cuda)
 
 /* ---- copies ---- */
 
+/* What waits for a capturing stream would spoil the capture. */
+static weir_result refuse_capture(weir_driver_stream stream, const char *entry)
+{
+    return atomic_load(&wr_cuda_stream_of(stream)->is_capturing)
+               ? wr_error(WEIR_BUSY,
+                          "cuda: %s waits for its stream, which is capturing; end the "
+                          "capture first, or copy on another stream",
+                          entry)
+               : WEIR_OK;
+}
+
 /* Waits for the stream: from memory that the device itself can reach, pinned or not, CUDA
  * returns before it has read it. */
 weir_result wr_cuda_write(weir_driver *driver, weir_driver_stream stream,
@@ -301,7 +313,9 @@ weir_result wr_cuda_write(weir_driver *driver, weir_driver_stream stream,
     if (bytes == 0) {
         return WEIR_OK;
     }
-    CALL(cuda, "write", cuda->api.write(address, data, bytes, stream_of(stream)->native),
+    WR_TRY(refuse_capture(stream, "write"));
+    CALL(cuda, "write",
+         cuda->api.write(address, data, bytes, wr_cuda_stream_of(stream)->native),
          "cuMemcpyHtoDAsync");
     return wr_cuda_stream_sync(driver, stream);
 }
@@ -313,7 +327,9 @@ weir_result wr_cuda_read(weir_driver *driver, weir_driver_stream stream, uint64_
     if (bytes == 0) {
         return WEIR_OK;
     }
-    CALL(cuda, "read", cuda->api.read(data, address, bytes, stream_of(stream)->native),
+    WR_TRY(refuse_capture(stream, "read"));
+    CALL(cuda, "read",
+         cuda->api.read(data, address, bytes, wr_cuda_stream_of(stream)->native),
          "cuMemcpyDtoHAsync");
     return wr_cuda_stream_sync(driver, stream);
 }
@@ -332,7 +348,7 @@ weir_result wr_cuda_copy(weir_driver *driver, weir_driver_stream stream, uint64_
         piece = bytes - done < distance ? bytes - done : distance;
         uint64_t at = to > from ? bytes - done - piece : done;
         CALL(cuda, "copy",
-             cuda->api.copy(to + at, from + at, piece, stream_of(stream)->native),
+             cuda->api.copy(to + at, from + at, piece, wr_cuda_stream_of(stream)->native),
              "cuMemcpyDtoDAsync");
     }
     return WEIR_OK;

@@ -10,9 +10,7 @@
  * fit; only chunks take memory of it. One lock guards all state; the control block is
  * atomic. */
 #define _GNU_SOURCE
-#include "fake.h"
-
-#include "driver/cuda/nvml.h"
+#include "state.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -23,17 +21,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#define DECLARE(name, symbol, since, parameters) EXPORT wr_cu_result symbol parameters;
-WR_CU_LIST(DECLARE)
-#undef DECLARE
-
-EXPORT fake_control *fake_cuda_control(void);
-EXPORT int nvmlInit_v2(void);
-EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **device);
-EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
-                                                   wr_nvml_process *processes);
-
 #define UNIT ((uint64_t)2 << 20)
 #define MOST_CHUNKS (8 * FAKE_CAPACITY_BYTES / UNIT)
 #define MOST_MAPPINGS (2 * FAKE_CAPACITY_BYTES / UNIT)
@@ -43,6 +30,8 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count
 
 struct wr_cu_stream_opaque {
     bool is_busy; /* work was queued while held */
+    bool is_capturing;
+    bool is_spoiled;
 };
 
 struct wr_cu_event_opaque {
@@ -122,11 +111,31 @@ static wr_cu_result count_call(fake_entry entry)
 
 /* The same for calls that need a context. */
 #define ENTER_CURRENT(name)                                                              \
-    ENTER(name);                                                                         \
-    if (depth == 0 ||                                                                    \
-        (current[depth - 1] != context_of(0) && current[depth - 1] != context_of(1))) {  \
-        return WR_CU_INVALID_CONTEXT;                                                    \
+    do {                                                                                 \
+        wr_cu_result asked = fake_enter(FAKE_##name);                                    \
+        if (asked != WR_CU_SUCCESS) {                                                    \
+            return asked;                                                                \
+        }                                                                                \
+    } while (0)
+
+wr_cu_result fake_enter(fake_entry entry)
+{
+    wr_cu_result asked = count_call(entry);
+    if (asked != WR_CU_SUCCESS) {
+        return asked;
     }
+    bool is_current = depth > 0 && (current[depth - 1] == context_of(0) ||
+                                    current[depth - 1] == context_of(1));
+    return is_current ? WR_CU_SUCCESS : WR_CU_INVALID_CONTEXT;
+}
+
+uint64_t fake_used_bytes(void)
+{
+    pthread_mutex_lock(&mutex);
+    uint64_t bytes = FAKE_CONTEXT_BYTES + used_bytes;
+    pthread_mutex_unlock(&mutex);
+    return bytes;
+}
 
 /* ---- devices ---- */
 
@@ -664,16 +673,31 @@ static wr_cu_result ready_unless(const bool *is_busy)
     return busy ? WR_CU_NOT_READY : WR_CU_SUCCESS;
 }
 
+/* Whatever tests or waits for a capturing stream spoils the capture. */
+static bool spoils(wr_cu_stream stream)
+{
+    pthread_mutex_lock(&mutex);
+    bool is_capturing = stream->is_capturing;
+    stream->is_spoiled = stream->is_spoiled || is_capturing;
+    pthread_mutex_unlock(&mutex);
+    return is_capturing;
+}
+
 wr_cu_result cuStreamQuery(wr_cu_stream stream)
 {
     ENTER_CURRENT(stream_query);
+    if (spoils(stream)) {
+        return WR_CU_CAPTURE_UNSUPPORTED;
+    }
     return ready_unless(&stream->is_busy);
 }
 
 wr_cu_result cuStreamSynchronize(wr_cu_stream stream)
 {
-    (void)stream;
     ENTER_CURRENT(stream_sync);
+    if (spoils(stream)) {
+        return WR_CU_CAPTURE_UNSUPPORTED;
+    }
     atomic_store(&control.hold, false);
     return WR_CU_SUCCESS;
 }
@@ -706,8 +730,10 @@ wr_cu_result cuEventDestroy_v2(wr_cu_event event)
 
 wr_cu_result cuEventRecord(wr_cu_event event, wr_cu_stream stream)
 {
-    (void)stream;
     ENTER_CURRENT(event_record);
+    if (spoils(stream)) { /* CUDA would record it, but nobody could test it */
+        return WR_CU_CAPTURE_UNSUPPORTED;
+    }
     pthread_mutex_lock(&mutex);
     event->is_pending = atomic_load(&control.hold);
     pthread_mutex_unlock(&mutex);
@@ -728,39 +754,41 @@ wr_cu_result cuEventSynchronize(wr_cu_event event)
     return WR_CU_SUCCESS;
 }
 
-/* ---- NVML ---- */
+/* ---- captures and graphs ---- */
 
-int nvmlInit_v2(void)
+wr_cu_result cuStreamBeginCapture_v2(wr_cu_stream stream, int mode)
 {
-    return 0;
-}
-
-int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
-{
-    if (strcmp(uuid, "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf") != 0) {
-        return 6; /* not found */
+    ENTER_CURRENT(capture_begin);
+    if (mode != WR_CU_CAPTURE_RELAXED || stream->is_capturing) {
+        return WR_CU_INVALID_VALUE;
     }
-    *device = &devices[0];
-    return 0;
-}
-
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
-                                            wr_nvml_process *processes)
-{
-    (void)device;
-    int process = atomic_load(&control.process);
-    uint64_t bytes = atomic_load(&control.process_bytes);
     pthread_mutex_lock(&mutex);
-    uint64_t real_bytes = FAKE_CONTEXT_BYTES + used_bytes;
+    stream->is_capturing = true;
+    stream->is_spoiled = false;
     pthread_mutex_unlock(&mutex);
-    if (*count < 1) {
-        *count = 1;
-        return 7; /* insufficient size */
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuStreamEndCapture(wr_cu_stream stream, wr_cu_graph *graph)
+{
+    ENTER_CURRENT(capture_end);
+    pthread_mutex_lock(&mutex);
+    bool was_capturing = stream->is_capturing, was_spoiled = stream->is_spoiled;
+    stream->is_capturing = false;
+    pthread_mutex_unlock(&mutex);
+    if (!was_capturing || was_spoiled) {
+        return was_spoiled ? WR_CU_CAPTURE_UNSUPPORTED + 1 : WR_CU_INVALID_VALUE;
     }
-    *count = 1;
-    processes[0] = (wr_nvml_process){
-        .process = process != 0 ? (unsigned)process : (unsigned)getpid(),
-        .used_bytes = bytes != 0 ? bytes : real_bytes,
-    };
-    return 0;
+    *graph = fake_graph_create(false);
+    return WR_CU_SUCCESS;
+}
+
+wr_cu_result cuGraphLaunch(wr_cu_exec exec, wr_cu_stream stream)
+{
+    ENTER_CURRENT(graph_launch);
+    if (!((wr_cu_graph)(void *)exec)->is_exec || stream->is_capturing) {
+        return WR_CU_INVALID_VALUE;
+    }
+    queue(stream);
+    return WR_CU_SUCCESS;
 }

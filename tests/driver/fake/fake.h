@@ -36,6 +36,7 @@ typedef struct fake_control {
     _Atomic int64_t pages;
     _Atomic int64_t streams;
     _Atomic int64_t events;
+    _Atomic int64_t graphs;
 } fake_control;
 
 /* Found with dlsym. */
