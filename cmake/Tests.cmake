@@ -83,7 +83,7 @@ file(GLOB fake_sources CONFIGURE_DEPENDS tests/driver/fake/*.c)
 add_library(fake_cuda MODULE ${fake_sources})
 weir_flags(fake_cuda)
 target_include_directories(fake_cuda PRIVATE include src)
-target_link_libraries(fake_cuda PRIVATE Threads::Threads)
+target_link_libraries(fake_cuda PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(fake_cuda PROPERTIES
     PREFIX "" OUTPUT_NAME libcuda SUFFIX .so.1
     LIBRARY_OUTPUT_DIRECTORY tests/fake)

@@ -76,8 +76,10 @@ typedef struct weir_launch {
     size_t binding_count;
     const void *arguments; /* shapes, strides, scalars: what the kernel says */
     size_t argument_bytes;
-    uint64_t argument_address; /* the same bytes on the device, where the driver's
-                                  properties ask for that; else 0 */
+    uint64_t argument_address;  /* the same bytes on the device, where the driver's
+                                   properties ask for that; else 0 */
+    uint64_t workspace_address; /* what table->workspace() wanted; weir_stream_launch() */
+    uint64_t workspace_bytes;   /* sees to it */
     uint64_t element_count;
     uint64_t element_work; /* how many times the work of a simple element each is; 0: 1 */
     const struct weir_buffer *buffers; /* what it touches, for checked mode; or NULL */
@@ -184,6 +186,8 @@ struct weir_driver_table {
      * kernel. */
     weir_result (*launch)(weir_driver *driver, weir_driver_stream stream,
                           const weir_launch *launch);
+    /* Device memory that a launch needs while it runs. NULL: none ever. */
+    uint64_t (*workspace)(weir_driver *driver, const weir_launch *launch);
     /* Tells a driver that does not see the program's launches that work was queued. */
     weir_result (*queue)(weir_driver *driver, weir_driver_stream stream);
     void *(*stream_native)(weir_driver *driver, weir_driver_stream stream);

@@ -194,7 +194,7 @@ typedef enum weir_kernel_kind {
 } weir_kernel_kind;
 
 typedef enum weir_language {
-    WEIR_LANGUAGE_CUDA = 1, /* CUDA C, one extern "C" __global__ function, `name` */
+    WEIR_LANGUAGE_CUDA = 1, /* CUDA C, functions extern "C" __global__; see below */
     WEIR_LANGUAGE_WGSL = 2, /* WGSL, one compute entry point, `name`; see below */
 } weir_language;
 
@@ -211,6 +211,27 @@ typedef enum weir_language {
  * linear views and outputs are then bound from that element on, and all else whole. */
 #define WEIR_WGSL_WORKGROUP 256u
 #define WEIR_WGSL_ELEMENTS 4u
+
+/* What CUDA C has to look like. It is compiled without headers and without contraction of
+ * products and sums. An extern "C" __global__ function `name` takes a pointer for each
+ * binding, then, if there are any, the arguments as one struct by value. Blocks have
+ * WEIR_CUDA_THREADS threads, in one dimension. There are as many as the elements need, or
+ * as fill the device: the function goes on by the grid.
+ *
+ * The function of an expression with a reduction takes a weir_cuda_split behind them.
+ * `lanes` threads, side by side in the block, or block size / lanes apart (across), work
+ * on one output; blockIdx.y is the part of the inputs that is theirs. With several parts,
+ * part p of output o goes to memory[o * parts + p], 4 bytes each, and afterwards
+ * `name`_end(void *output, uint64_t outputs, weir_cuda_split) makes outputs of them, with
+ * all lanes on one. */
+#define WEIR_CUDA_THREADS 256u
+
+typedef struct weir_cuda_split {
+    uint32_t lanes; /* a power of two, at most WEIR_CUDA_THREADS */
+    uint32_t is_across;
+    uint64_t parts;
+    uint64_t memory;
+} weir_cuda_split;
 
 typedef struct weir_kernel weir_kernel;
 struct weir_kernel {

@@ -195,6 +195,12 @@ static weir_result launch(weir_driver *driver, weir_driver_stream stream,
     return PASS(launch, stream, what);
 }
 
+static uint64_t workspace(weir_driver *driver, const weir_launch *what)
+{
+    const wr_loss *loss = loss_of(driver);
+    return wr_loss_is_lost(loss) ? 0 : loss->real_table->workspace(loss->real, what);
+}
+
 static weir_result queue(weir_driver *driver, weir_driver_stream stream)
 {
     REFUSE_LOST(driver);
@@ -353,6 +359,7 @@ static void properties(weir_driver *driver, weir_driver_properties *what)
     X(pending_bytes)                                                                     \
     X(progress)                                                                          \
     X(launch)                                                                            \
+    X(workspace)                                                                         \
     X(queue)                                                                             \
     X(stream_native)                                                                     \
     X(now_ms)                                                                            \

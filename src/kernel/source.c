@@ -9,6 +9,8 @@ weir_result wr_source_write(const weir_kernel *kernel, weir_language language,
                             weir_write_fn write, void *context)
 {
     switch (language) {
+    case WEIR_LANGUAGE_CUDA:
+        return wr_source_write_cuda(kernel, write, context);
     case WEIR_LANGUAGE_WGSL:
         return wr_source_write_wgsl(kernel, write, context);
     default:

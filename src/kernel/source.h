@@ -11,6 +11,8 @@ weir_result wr_source_write(const weir_kernel *kernel, weir_language language,
                             weir_write_fn write, void *context);
 
 /* The languages. */
+weir_result wr_source_write_cuda(const weir_kernel *kernel, weir_write_fn write,
+                                 void *context);
 weir_result wr_source_write_wgsl(const weir_kernel *kernel, weir_write_fn write,
                                  void *context);
 

@@ -236,6 +236,28 @@ weir_result weir_stream_sync(weir_stream *stream)
     return wr_probe_heed(bank, result);
 }
 
+static weir_result launch_on(weir_stream *stream, const weir_launch *launch)
+{
+    wr_bank *bank = stream->manager.bank;
+    return wr_probe_heed(bank, bank->table->launch(bank->driver, stream->manager.stream,
+                                                   launch));
+}
+
+/* The workspace is dropped at once: what the stream gets it for next runs later. */
+static weir_result launch_with_workspace(weir_stream *stream, const weir_launch *launch,
+                                         uint64_t bytes)
+{
+    const weir_buffer_desc desc = {.tag = "library"};
+    weir_launch whole = *launch;
+    weir_buffer workspace;
+    WR_TRY(weir_buffer_create(stream, bytes, &desc, &workspace));
+    whole.workspace_address = weir_buffer_address(workspace);
+    whole.workspace_bytes = bytes;
+    weir_result result = launch_on(stream, &whole);
+    weir_buffer_release(workspace);
+    return result;
+}
+
 weir_result weir_stream_launch(weir_stream *stream, const weir_launch *launch)
 {
     WR_TRY(wr_fork_check());
@@ -249,8 +271,10 @@ weir_result weir_stream_launch(weir_stream *stream, const weir_launch *launch)
         return wr_error(WEIR_UNSUPPORTED, "driver %s runs no kernels", bank->table->name);
     }
     WR_TRY(wr_checked_launch(stream, launch));
-    return wr_probe_heed(bank, bank->table->launch(bank->driver, stream->manager.stream,
-                                                   launch));
+    uint64_t workspace_bytes =
+        bank->table->workspace != NULL ? bank->table->workspace(bank->driver, launch) : 0;
+    return workspace_bytes > 0 ? launch_with_workspace(stream, launch, workspace_bytes)
+                               : launch_on(stream, launch);
 }
 
 void *weir_stream_native(weir_stream *stream)

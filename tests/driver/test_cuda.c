@@ -2,104 +2,18 @@
 /* The CUDA driver on a fake libcuda: which calls it makes, in which order, and what it
  * leaves behind when one of them fails. */
 #define _GNU_SOURCE
-#include "contract.h"
-#include "fake/fake.h"
+#include "fake_rig.h"
 
 #include "base/memory.h"
 #include "driver/cuda/nvml.h"
+
+#include <weir/kernel.h>
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define GRANULE (2 * MIB)
-
-static driver_rig rig;
-static fake_control *control;
-static void *library;
-
-static void use_library(const char *path)
-{
-    if (path == NULL) {
-        unsetenv("WEIR_CUDA_LIBRARY");
-        unsetenv("WEIR_NVML_LIBRARY");
-    } else {
-        setenv("WEIR_CUDA_LIBRARY", path, 1);
-        setenv("WEIR_NVML_LIBRARY", path, 1);
-    }
-}
-
-static int load_fake(void **state)
-{
-    (void)state;
-    const char *path = getenv("WEIR_FAKE_CUDA");
-    library = path != NULL ? dlopen(path, RTLD_NOW) : NULL;
-    if (library == NULL) {
-        print_error("WEIR_FAKE_CUDA must be the path of the fake libcuda\n");
-        return 1;
-    }
-    fake_get_control get_control;
-    *(void **)&get_control = dlsym(library, "fake_cuda_control");
-    control = get_control();
-    return 0;
-}
-
-static void reset_control(void)
-{
-    for (int i = 0; i < FAKE_COUNT; i++) {
-        atomic_store(&control->calls[i], 0);
-        atomic_store(&control->fail_nth[i], 0);
-    }
-    atomic_store(&control->hold, false);
-    atomic_store(&control->lacks_virtual_memory, false);
-    atomic_store(&control->process, 0);
-    atomic_store(&control->process_bytes, 0);
-}
-
-static int open_fake(void **state)
-{
-    (void)state;
-    use_library(getenv("WEIR_FAKE_CUDA"));
-    reset_control();
-    rig_open(&rig, "cuda", NULL);
-    return 0;
-}
-
-/* Nothing stays behind, whatever the test did. */
-static int close_fake(void **state)
-{
-    (void)state;
-    reset_control();
-    rig_close(&rig);
-    assert_int_equal(control->contexts, 0);
-    assert_int_equal(control->graphs, 0);
-    assert_int_equal(control->ranges, 0);
-    assert_int_equal(control->chunks, 0);
-    assert_int_equal(control->mappings, 0);
-    assert_int_equal(control->pages, 0);
-    assert_int_equal(control->streams, 0);
-    assert_int_equal(control->events, 0);
-    return 0;
-}
-
-static void fail_next(fake_entry entry, uint64_t nth, wr_cu_result result)
-{
-    atomic_store(&control->fail_with, (int)result);
-    atomic_store(&control->fail_nth[entry], nth);
-}
-
-static uint64_t calls_of(fake_entry entry)
-{
-    return atomic_load(&control->calls[entry]);
-}
-
-static void assert_text(const char *part)
-{
-    if (strstr(weir_last_error(), part) == NULL) {
-        print_error("\"%s\" is not in: %s\n", part, weir_last_error());
-        fail();
-    }
-}
 
 static weir_result open_named(const char *argument)
 {
@@ -512,27 +426,6 @@ static void copies__may_overlap(void **state)
     assert_ok(rig.table->copy(rig.driver, stream, page, page, 10));
 }
 
-static weir_result write_source(const weir_kernel *kernel, weir_language language,
-                                weir_write_fn write, void *context)
-{
-    (void)kernel;
-    (void)language;
-    return write(context, "extern \"C\" __global__ void add() {}", 36);
-}
-
-static void a_launch__says_what_is_missing(void **state)
-{
-    (void)state;
-    weir_driver_stream stream = take_stream(&rig);
-    weir_kernel kernel = {.name = "add"};
-    weir_launch launch = {.kernel = &kernel};
-    assert_result(rig.table->launch(rig.driver, stream, &launch), WEIR_UNSUPPORTED);
-    assert_text("kernel \"add\" has no CUDA form");
-    kernel.source = write_source;
-    assert_result(rig.table->launch(rig.driver, stream, &launch), WEIR_UNSUPPORTED);
-    assert_text("does not compile CUDA C");
-}
-
 /* ---- accounting ---- */
 
 static weir_memory_info info_of(int process, uint64_t bytes)
@@ -709,8 +602,6 @@ static void a_lost_device__lets_go_of_everything_quietly(void **state)
     assert_ok(weir_device_close(device));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -735,7 +626,6 @@ int main(void)
         TEST(a_fence_that_cannot_be_recorded__leaves_nothing),
         TEST(an_adopted_stream__is_not_destroyed),
         TEST(copies__may_overlap),
-        TEST(a_launch__says_what_is_missing),
         TEST(the_footprint__is_what_nvml_says_of_this_process),
         TEST(a_footprint_that_cannot_be_ours__is_unknown),
         TEST(without_nvml__the_footprint_is_unknown_and_no_failure),

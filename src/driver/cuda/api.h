@@ -44,16 +44,21 @@ typedef enum wr_cu_result {
     WR_CU_EXTERNAL_DEVICE = 911,
 } wr_cu_result;
 
-typedef int wr_cu_device;                           /* CUdevice */
-typedef struct wr_cu_context_opaque *wr_cu_context; /* CUcontext */
-typedef struct wr_cu_stream_opaque *wr_cu_stream;   /* CUstream */
-typedef struct wr_cu_event_opaque *wr_cu_event;     /* CUevent */
-typedef struct wr_cu_graph_opaque *wr_cu_graph;     /* CUgraph */
-typedef struct wr_cu_exec_opaque *wr_cu_exec;       /* CUgraphExec */
-typedef unsigned long long wr_cu_address;           /* CUdeviceptr_v2 */
-typedef unsigned long long wr_cu_handle;            /* CUmemGenericAllocationHandle_v1 */
+typedef int wr_cu_device;                             /* CUdevice */
+typedef struct wr_cu_context_opaque *wr_cu_context;   /* CUcontext */
+typedef struct wr_cu_stream_opaque *wr_cu_stream;     /* CUstream */
+typedef struct wr_cu_event_opaque *wr_cu_event;       /* CUevent */
+typedef struct wr_cu_graph_opaque *wr_cu_graph;       /* CUgraph */
+typedef struct wr_cu_exec_opaque *wr_cu_exec;         /* CUgraphExec */
+typedef struct wr_cu_module_opaque *wr_cu_module;     /* CUmodule */
+typedef struct wr_cu_function_opaque *wr_cu_function; /* CUfunction */
+typedef unsigned long long wr_cu_address;             /* CUdeviceptr_v2 */
+typedef unsigned long long wr_cu_handle; /* CUmemGenericAllocationHandle_v1 */
 
 enum {
+    WR_CU_ATTRIBUTE_MULTIPROCESSORS = 16,
+    WR_CU_ATTRIBUTE_CAPABILITY_MAJOR = 75,
+    WR_CU_ATTRIBUTE_CAPABILITY_MINOR = 76,
     WR_CU_ATTRIBUTE_VIRTUAL_MEMORY = 102, /* ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
     WR_CU_ATTRIBUTE_HANDLE_FILE = 103,    /* ..._HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_... */
     WR_CU_HANDLE_FILE = 1,                /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
@@ -165,7 +170,15 @@ _Static_assert(sizeof(wr_cu_access) == 12, "as in cuda.h");
       (wr_cu_exec * exec, wr_cu_graph graph, unsigned long long flags))                  \
     X(graph_destroy, cuGraphDestroy, 10000, (wr_cu_graph graph))                         \
     X(exec_destroy, cuGraphExecDestroy, 10000, (wr_cu_exec exec))                        \
-    X(graph_launch, cuGraphLaunch, 10000, (wr_cu_exec exec, wr_cu_stream stream))
+    X(graph_launch, cuGraphLaunch, 10000, (wr_cu_exec exec, wr_cu_stream stream))        \
+    X(module_load, cuModuleLoadData, 2000, (wr_cu_module * module, const void *image))   \
+    X(module_unload, cuModuleUnload, 2000, (wr_cu_module module))                        \
+    X(function_get, cuModuleGetFunction, 2000,                                           \
+      (wr_cu_function * function, wr_cu_module module, const char *name))                \
+    X(launch, cuLaunchKernel, 4000,                                                      \
+      (wr_cu_function function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, \
+       unsigned threads_x, unsigned threads_y, unsigned threads_z,                       \
+       unsigned shared_bytes, wr_cu_stream stream, void **parameters, void **extra))
 
 typedef struct wr_cu_api {
 #define WR_CU_ENTRY(name, symbol, since, parameters) wr_cu_result(*name) parameters;

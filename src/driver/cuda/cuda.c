@@ -5,8 +5,6 @@
 #include "base/memory.h"
 #include "base/result.h"
 
-#include <weir/kernel.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -134,6 +132,7 @@ static weir_result open_device(wr_cuda *cuda, const char *argument)
     WR_TRY(wr_cu_load(&cuda->api));
     WR_TRY(find_device(cuda, argument));
     WR_TRY(read_granule(cuda));
+    WR_TRY(wr_cuda_kernels_init(cuda));
     WR_TRY(open_context(cuda));
     cuda->book = (wr_regions){.driver = "cuda", .granule_bytes = cuda->granule_bytes};
     return WEIR_OK;
@@ -166,11 +165,12 @@ static void cuda_close(weir_driver *driver)
 {
     wr_cuda *cuda = wr_cuda_of(driver);
     bool is_inside = wr_cuda_enter(cuda, "close") == WEIR_OK;
-    if (cuda->book.root != NULL && is_inside) {
+    if ((cuda->book.root != NULL || cuda->kernels.count > 0) && is_inside) {
         (void)cuda->api.context_sync();
     }
     wr_cuda_free_all(cuda);
     wr_cuda_end_all(cuda);
+    wr_cuda_kernels_finish(cuda);
     if (is_inside) {
         wr_cuda_leave(cuda);
     }
@@ -189,28 +189,6 @@ static void cuda_properties(weir_driver *driver, weir_driver_properties *propert
         .chunk_bytes = cuda->granule_bytes != 0 ? WR_CUDA_CHUNK_BYTES : 0,
     };
     snprintf(properties->name, sizeof properties->name, "%s", cuda->name);
-}
-
-/* ---- kernels ---- */
-
-static weir_result cuda_launch(weir_driver *driver, weir_driver_stream stream,
-                               const weir_launch *launch)
-{
-    (void)driver;
-    (void)stream;
-    const weir_kernel *kernel = launch->kernel;
-    if (kernel == NULL) {
-        return wr_error(WEIR_INVALID, "cuda: launch without a kernel");
-    }
-    const char *name = kernel->name != NULL ? kernel->name : "";
-    if (kernel->source == NULL) {
-        return wr_error(WEIR_UNSUPPORTED,
-                        "cuda: kernel \"%s\" has no CUDA form; set its `source`", name);
-    }
-    return wr_error(WEIR_UNSUPPORTED,
-                    "cuda: kernel \"%s\": this version does not compile CUDA C; launch "
-                    "kernels of your own on weir_stream_native()",
-                    name);
 }
 
 const weir_driver_table wr_driver_cuda = {
@@ -243,7 +221,8 @@ const weir_driver_table wr_driver_cuda = {
     .share_export = wr_cuda_share_export,
     .share_import = wr_cuda_share_import,
     .memory_info = wr_cuda_memory_info,
-    .launch = cuda_launch,
+    .launch = wr_cuda_launch,
+    .workspace = wr_cuda_workspace,
     .stream_native = wr_cuda_stream_native,
     .capture_begin = wr_cuda_capture_begin,
     .capture_end = wr_cuda_capture_end,

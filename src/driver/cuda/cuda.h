@@ -11,6 +11,7 @@
 #define WR_DRIVER_CUDA_CUDA_H
 
 #include "api.h"
+#include "kernels.h"
 #include "nvml.h"
 
 #include "base/lock.h"
@@ -53,6 +54,7 @@ typedef struct wr_cuda {
     wr_regions book;                /* guard: lock */
     wr_cuda_stream *streams;        /* all open ones, for close; guard: lock */
     _Atomic uint64_t charged_bytes; /* pages and committed granules */
+    wr_cuda_kernels kernels;
     /* ---- fences; guard: fence_lock ---- */
     wr_lock fence_lock;
     wr_cuda_fence *fences;

@@ -201,10 +201,16 @@ wr_cu_result cuDeviceGetAttribute(int *value, int attribute, wr_cu_device device
 {
     (void)device;
     ENTER(device_attribute);
-    bool known = attribute == WR_CU_ATTRIBUTE_VIRTUAL_MEMORY ||
-                 (attribute == WR_CU_ATTRIBUTE_HANDLE_FILE &&
-                  !atomic_load(&control.lacks_sharing));
-    *value = known && !atomic_load(&control.lacks_virtual_memory);
+    bool has_memory = !atomic_load(&control.lacks_virtual_memory);
+    int capability = atomic_load(&control.capability);
+    capability = capability != 0 ? capability : 90;
+    *value = attribute == WR_CU_ATTRIBUTE_MULTIPROCESSORS    ? FAKE_MULTIPROCESSORS
+             : attribute == WR_CU_ATTRIBUTE_CAPABILITY_MAJOR ? capability / 10
+             : attribute == WR_CU_ATTRIBUTE_CAPABILITY_MINOR ? capability % 10
+             : attribute == WR_CU_ATTRIBUTE_VIRTUAL_MEMORY   ? has_memory
+             : attribute == WR_CU_ATTRIBUTE_HANDLE_FILE
+                 ? has_memory && !atomic_load(&control.lacks_sharing)
+                 : 0;
     return WR_CU_SUCCESS;
 }
 
@@ -611,7 +617,7 @@ wr_cu_result cuMemSetAccess(wr_cu_address address, size_t bytes,
 /* ---- streams, events and copies: done when the call returns, but for what is held ----
  */
 
-static void queue(wr_cu_stream stream)
+void fake_queue(wr_cu_stream stream)
 {
     pthread_mutex_lock(&mutex);
     stream->is_busy = atomic_load(&control.hold);
@@ -623,7 +629,7 @@ wr_cu_result cuMemcpyHtoDAsync_v2(wr_cu_address to, const void *from, size_t byt
 {
     ENTER_CURRENT(write);
     memcpy((void *)(uintptr_t)to, from, bytes);
-    queue(stream);
+    fake_queue(stream);
     return WR_CU_SUCCESS;
 }
 
@@ -632,7 +638,7 @@ wr_cu_result cuMemcpyDtoHAsync_v2(void *to, wr_cu_address from, size_t bytes,
 {
     ENTER_CURRENT(read);
     memcpy(to, (const void *)(uintptr_t)from, bytes);
-    queue(stream);
+    fake_queue(stream);
     return WR_CU_SUCCESS;
 }
 
@@ -644,7 +650,7 @@ wr_cu_result cuMemcpyDtoDAsync_v2(wr_cu_address to, wr_cu_address from, size_t b
         return WR_CU_INVALID_VALUE; /* undefined on a GPU */
     }
     memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    queue(stream);
+    fake_queue(stream);
     return WR_CU_SUCCESS;
 }
 
@@ -789,6 +795,6 @@ wr_cu_result cuGraphLaunch(wr_cu_exec exec, wr_cu_stream stream)
     if (!((wr_cu_graph)(void *)exec)->is_exec || stream->is_capturing) {
         return WR_CU_INVALID_VALUE;
     }
-    queue(stream);
+    fake_queue(stream);
     return WR_CU_SUCCESS;
 }

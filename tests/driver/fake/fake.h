@@ -17,6 +17,7 @@ typedef enum fake_entry {
 #define FAKE_CAPACITY_BYTES ((uint64_t)1 << 30)
 #define FAKE_CONTEXT_BYTES ((uint64_t)64 << 20)
 #define FAKE_DEVICES 2
+#define FAKE_MULTIPROCESSORS 2
 
 /* All of it may be read and set at any time between calls. */
 typedef struct fake_control {
@@ -26,6 +27,7 @@ typedef struct fake_control {
     _Atomic bool hold; /* work queued now stays queued until a sync, or until cleared */
     _Atomic bool lacks_virtual_memory;
     _Atomic bool lacks_sharing;
+    _Atomic int capability;         /* 0: 9.0, as 90 */
     _Atomic int process;            /* what NVML lists; 0: this process */
     _Atomic uint64_t process_bytes; /* 0: what the process really has */
     /* what exists */
@@ -37,6 +39,7 @@ typedef struct fake_control {
     _Atomic int64_t streams;
     _Atomic int64_t events;
     _Atomic int64_t graphs;
+    _Atomic int64_t modules;
 } fake_control;
 
 /* Found with dlsym. */

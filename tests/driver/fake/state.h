@@ -24,6 +24,8 @@ struct wr_cu_graph_opaque {
 
 /* Counts a call that needs a context; fails if it was asked to, or has none. */
 wr_cu_result fake_enter(fake_entry entry);
+/* Work was queued. */
+void fake_queue(wr_cu_stream stream);
 /* What the process has on the device, its context included. */
 uint64_t fake_used_bytes(void);
 wr_cu_graph fake_graph_create(bool is_exec);
