@@ -6,6 +6,7 @@
 #include "guard.h"
 #include "harvest.h"
 #include "probe.h"
+#include "promise.h"
 #include "range.h"
 #include "shared.h"
 #include "waits.h"

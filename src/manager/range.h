@@ -19,14 +19,4 @@ weir_result wr_range_grow(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
 #define WR_TIGHT_BYTES (UINT64_C(8) << 20)
 void wr_range_make_tight(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 
-/* Entering and asking for reserved bytes. promise: checks the limit and counts bytes that
- * are being asked for; the caller subtracts them from bank->promised (under the lock)
- * when done. */
-weir_result wr_bank_promise(wr_bank *bank, uint64_t bytes);
-/* The same for one pool's cap, where bytes that are moved from other pools count too; by
- * the way `*full` becomes true when the cap refuses. */
-weir_result wr_class_promise(wr_bank *bank, wr_class *class, uint64_t bytes, bool *full);
-/* Under bank->lock. */
-void wr_bank_add_reserved(wr_bank *bank, wr_class *class, uint64_t bytes, uint64_t pages);
-
 #endif
