@@ -10,7 +10,7 @@
 
 #define SLAB_BYTES ((size_t)1 << 32) /* so many addresses; ids have 32 bits */
 #define CHUNK_BYTES ((size_t)1 << 16)
-#define REFILL_RECORDS UINT32_C(64)
+#define REFILL_RECORDS UINT32_C(16) /* few, since all of them are touched at once */
 
 wr_slice *wr_slab_base;
 
