@@ -41,6 +41,21 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 
 /* ---- unheld runs ---- */
 
+/* Whether all that the owner of a pool has unheld has passed. */
+static bool has_all_passed(const wr_pool *pool)
+{
+    const wr_manager *manager = pool->manager;
+    return manager == NULL || (!manager->dirty && manager->passed + 1 == manager->epoch);
+}
+
+/* The granule behind the chunks from `at` on that hold `enough` bytes, at most `end`. */
+static uint32_t end_of_enough(const wr_page *page, uint32_t at, uint32_t end,
+                              uint64_t enough)
+{
+    uint64_t count = (enough + page->granule_bytes - 1) / page->granule_bytes;
+    return count < end - at ? wr_page_chunk_end(page, at + (uint32_t)count - 1) : end;
+}
+
 /* The longest stretch of chunks that has passed in a free slice, or one that has `enough`
  * bytes; 0 if none. */
 static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice,
@@ -50,6 +65,10 @@ static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice,
     uint32_t at, end, next;
     uint64_t best = 0;
     wr_page_whole(page, slice->address, slice->extent_bytes, &at, &end);
+    if (at < end && has_all_passed(pool)) {
+        *begin_out = wr_page_granule_address(page, at);
+        return (end_of_enough(page, at, end, enough) - at) * page->granule_bytes;
+    }
     for (uint32_t begin = at; at < end && best < enough; at = next) {
         next = wr_page_chunk_end(page, at);
         if (!wr_moment_has_passed(pool->moment, wr_page_chunk_mark(page, at, next))) {

@@ -313,9 +313,26 @@ static void limit_stretches(gather *g)
     g->count = kept;
 }
 
+/* A few by insertion, as a library call for each of many harvests costs more. */
+static void sort_by_address(stretch *at, size_t count)
+{
+    if (count > FEW / 4) {
+        qsort(at, count, sizeof *at, by_address);
+        return;
+    }
+    for (size_t i = 1; i < count; i++) {
+        stretch s = at[i];
+        size_t to = i;
+        for (; to > 0 && by_address(&s, &at[to - 1]) < 0; to--) {
+            at[to] = at[to - 1];
+        }
+        at[to] = s;
+    }
+}
+
 static void join_stretches(gather *g)
 {
-    qsort(g->at, g->count, sizeof *g->at, by_address);
+    sort_by_address(g->at, g->count);
     size_t kept = 0;
     for (size_t i = 0; i < g->count; i++) {
         if (kept > 0 && g->at[kept - 1].slice == g->at[i].slice &&
