@@ -2,6 +2,8 @@
 #include "capture.h"
 
 #include "cleanup.h"
+#include "epochs.h"
+#include "waits.h"
 
 #include "base/memory.h"
 #include "base/result.h"
@@ -207,7 +209,7 @@ static weir_result begin(wr_manager *manager, weir_graph **fresh)
     uint64_t now_ms = wr_idle_now_ms(manager->bank);
     wr_waits_close_batch(manager);
     wr_waits_poll(manager);
-    wr_waits_settle(manager, false);
+    wr_epochs_settle(manager, false);
     WR_TRY(start_recording(manager, fresh));
     manager->capture_ms = now_ms;
     weir_result result = start_driver(manager);
@@ -340,7 +342,7 @@ static weir_result use_slice(wr_slice *slice, wr_manager *stream, bool ordered)
     wr_manager_lock(own);
     weir_result result = ordered ? WEIR_OK : wr_waits_order(own, stream);
     if (result == WEIR_OK) {
-        result = wr_waits_add_use(own, slice, stream->slot);
+        result = wr_uses_add(own, slice, stream->slot);
     }
     wr_manager_unlock(own);
     return result;

@@ -2,6 +2,7 @@
 #include "cleanup.h"
 
 #include "capture.h"
+#include "epochs.h"
 #include "guard.h"
 #include "harvest.h"
 #include "shared.h"
@@ -21,7 +22,7 @@ static bool wait_oldest(wr_manager *manager)
     wr_manager_lock(manager);
     wr_waits_close_batch(manager);
     wr_waits_poll(manager);
-    wr_waits_settle(manager, false);
+    wr_epochs_settle(manager, false);
     wr_slice_id wait = wr_waits_oldest(manager, false, &fence);
     wr_manager_unlock(manager);
     if (fence == 0) {
@@ -210,7 +211,7 @@ void wr_cleanup_periodic(wr_manager *manager)
         any |= manager->pools[i].outdated != NULL;
     }
     if (any && !wr_barrier_is_up(&bank->barrier)) {
-        wr_waits_settle(manager, false);
+        wr_epochs_settle(manager, false);
         wr_harvest_take(bank, manager, &want, &loot);
     }
     wr_manager_unlock(manager);
@@ -248,7 +249,7 @@ static bool any_is_due(const wr_manager *manager, uint64_t requests)
 /* Under the lock. */
 static void check_pools(wr_manager *manager, uint64_t requests, wr_loot *loot)
 {
-    wr_waits_settle(manager, false);
+    wr_epochs_settle(manager, false);
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         if (is_due(&manager->pools[i], requests)) {
             wr_harvest want = {
@@ -299,7 +300,7 @@ bool wr_cleanup_retire(wr_manager *manager)
     if (manager->closing) {
         wr_waits_close_batch(manager);
         wr_waits_poll(manager);
-        wr_waits_settle(manager, false);
+        wr_epochs_settle(manager, false);
         hand_over(manager);
         gone = wr_waits_is_quiet(manager) && wr_manager_live(manager) == 0 &&
                manager->recorded == 0 &&

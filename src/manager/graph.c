@@ -3,6 +3,7 @@
 #include "graph.h"
 
 #include "grow.h"
+#include "waits.h"
 
 #include "base/memory.h"
 #include "base/result.h"
@@ -149,7 +150,7 @@ wr_slice *wr_graph_reuse(weir_graph *graph, wr_pool *pool, const wr_request *req
 
 void wr_graph_note(const weir_graph *graph, wr_slice *slice)
 {
-    slice->held.uses = wr_waits_use_of(wr_graph_slot(graph));
+    slice->held.uses = wr_uses_of(wr_graph_slot(graph));
 }
 
 static void push_recorded(wr_manager *manager, wr_slice *slice)
@@ -164,7 +165,7 @@ void wr_graph_keep(wr_manager *manager, wr_slice *slice)
 {
     const weir_graph *graph = manager->recording;
     if (graph == NULL || graph->phase != WR_GRAPH_PHASE_RECORDING ||
-        slice->held.uses != wr_waits_use_of(wr_graph_slot(graph))) {
+        slice->held.uses != wr_uses_of(wr_graph_slot(graph))) {
         push_recorded(manager, slice);
         return;
     }
@@ -204,14 +205,14 @@ static bool append(weir_graph *graph, const wr_slice *slice)
 static weir_result add(weir_graph *graph, wr_manager *manager, wr_slice *slice)
 {
     bool foreign = manager != graph->origin;
-    if (wr_waits_has_use(slice, wr_graph_slot(graph))) {
+    if (wr_uses_has(slice, wr_graph_slot(graph))) {
         return WEIR_OK;
     }
     if (foreign && !append(graph, slice)) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY,
                         "weir_buffer_use: no host memory for the graph's list");
     }
-    weir_result result = wr_waits_add_use(manager, slice, wr_graph_slot(graph));
+    weir_result result = wr_uses_add(manager, slice, wr_graph_slot(graph));
     graph->slice_count -= foreign && result != WEIR_OK;
     return result;
 }
@@ -233,7 +234,7 @@ static bool is_held_by(const weir_graph *graph, const wr_slice *slice)
 {
     return (slice->state == WR_SLICE_STATE_HELD ||
             slice->state == WR_SLICE_STATE_LIMBO) &&
-           wr_waits_has_use(slice, wr_graph_slot(graph));
+           wr_uses_has(slice, wr_graph_slot(graph));
 }
 
 typedef struct listing {
@@ -255,7 +256,7 @@ static void visit_remove(void *context, wr_page *page, wr_slice *slice)
     (void)page;
     const weir_graph *graph = context;
     if (is_held_by(graph, slice)) {
-        wr_waits_remove_use(graph->origin, slice, wr_graph_slot(graph));
+        wr_uses_remove(graph->origin, slice, wr_graph_slot(graph));
     }
 }
 
@@ -283,7 +284,7 @@ static void sweep(wr_manager *manager)
     wr_slice_id *link = &manager->recorded;
     while (*link != 0) {
         wr_slice *slice = wr_slice_get(*link);
-        if (wr_waits_graph_of(slice) != 0) {
+        if (wr_uses_graph(slice) != 0) {
             link = &slice->held.link;
             continue;
         }
@@ -315,8 +316,7 @@ static size_t let_go_listed(const weir_graph *graph, size_t at)
     wr_manager *manager = owner_at(graph, at);
     wr_manager_lock(manager);
     do {
-        wr_waits_remove_use(manager, wr_slice_get(graph->slices[at]),
-                            wr_graph_slot(graph));
+        wr_uses_remove(manager, wr_slice_get(graph->slices[at]), wr_graph_slot(graph));
     } while (owner_at(graph, ++at) == manager);
     sweep(manager);
     wr_manager_unlock(manager);
@@ -338,7 +338,7 @@ static void count_list(wr_slice_id id, uint64_t *bytes, uint32_t graphs)
 {
     for (; id != 0; id = wr_slice_get(id)->held.link) {
         const wr_slice *slice = wr_slice_get(id);
-        uint32_t slot = wr_waits_graph_of(slice);
+        uint32_t slot = wr_uses_graph(slice);
         if (slot != 0 && slot - WR_SLOT_GRAPH < graphs) {
             bytes[slot - WR_SLOT_GRAPH] += slice->extent_bytes;
         }
@@ -373,7 +373,7 @@ static const char *walk_recorded(const wr_manager *manager)
     uint64_t bytes = 0;
     for (wr_slice_id id = manager->recorded; id != 0;) {
         const wr_slice *slice = wr_slice_get(id);
-        if (slice->state != WR_SLICE_STATE_LIMBO || wr_waits_graph_of(slice) == 0) {
+        if (slice->state != WR_SLICE_STATE_LIMBO || wr_uses_graph(slice) == 0) {
             return "a slice in the list of what graphs hold is held by none";
         }
         bytes += slice->extent_bytes;

@@ -19,7 +19,7 @@
 #ifndef WR_MANAGER_GRAPH_H
 #define WR_MANAGER_GRAPH_H
 
-#include "waits.h"
+#include "uses.h"
 
 #include <weir/window.h>
 

@@ -3,6 +3,7 @@
  * range.c. */
 #include "grow.h"
 
+#include "epochs.h"
 #include "guard.h"
 #include "harvest.h"
 #include "probe.h"
@@ -208,7 +209,7 @@ bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
             wr_manager_lock(lender);
             wr_waits_close_batch(lender);
             wr_waits_poll(lender);
-            wr_waits_settle(lender, true);
+            wr_epochs_settle(lender, true);
             lent = !lender->capturing && lend(lender, pool, run_bytes, loose);
             wr_manager_unlock(lender);
         }

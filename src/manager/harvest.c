@@ -2,6 +2,7 @@
 /* Harvest: unheld granules and pages whose time has passed, longest unheld first. */
 #include "harvest.h"
 
+#include "epochs.h"
 #include "guard.h"
 #include "probe.h"
 #include "waits.h"
@@ -505,7 +506,7 @@ static void take_settled(wr_bank *bank, wr_manager *manager, const wr_harvest *w
     wr_manager_lock(manager);
     wr_waits_close_batch(manager);
     wr_waits_poll(manager);
-    wr_waits_settle(manager, fence);
+    wr_epochs_settle(manager, fence);
     if (!manager->capturing) {
         wr_harvest_take(bank, manager, &left, loot);
     }

@@ -7,6 +7,7 @@
  * nothing is hot. Guard of the hot fields: bank->lock. */
 #include "cleanup.h"
 
+#include "epochs.h"
 #include "harvest.h"
 #include "waits.h"
 
@@ -89,7 +90,7 @@ static uint64_t count_idle(wr_bank *bank, uint64_t min_age)
         wr_manager_lock(manager);
         wr_waits_close_batch(manager);
         wr_waits_poll(manager);
-        wr_waits_settle(manager, true);
+        wr_epochs_settle(manager, true);
         wr_manager_publish(manager);
         bytes += wr_harvest_count(bank, manager, &want);
         wr_manager_unlock(manager);

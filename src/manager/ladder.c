@@ -2,6 +2,7 @@
 #include "ladder.h"
 
 #include "cleanup.h"
+#include "epochs.h"
 #include "grow.h"
 #include "guard.h"
 #include "harvest.h"
@@ -39,7 +40,7 @@ static bool try_own(ladder *l, bool poll)
     if (prepared) {
         wr_waits_close_batch(manager);
         if (poll && l->bank->roster_count > 1) {
-            wr_waits_settle(manager, true);
+            wr_epochs_settle(manager, true);
         }
         if (poll) {
             wr_waits_poll(manager);
@@ -76,7 +77,7 @@ static bool wait_for(ladder *l, wr_manager *manager, bool groups)
         wr_waits_drop(manager, wait, passed);
     }
     wr_waits_poll(manager);
-    wr_waits_settle(manager, false);
+    wr_epochs_settle(manager, false);
     wr_manager_unlock(manager);
     return passed;
 }

@@ -5,6 +5,7 @@
 
 #include "base/hot.h"
 #include "cleanup.h"
+#include "epochs.h"
 #include "graph.h"
 #include "guard.h"
 #include "ladder.h"
@@ -287,7 +288,7 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
         wr_waits_close_batch(manager);
     }
     if (manager->sharing != 0 && --manager->sharing % SHARING_STEP == 0) {
-        wr_waits_settle(manager, true);
+        wr_epochs_settle(manager, true);
     }
     if (manager->groups != 0 && ++manager->polled >= POLL_ALLOCATIONS) {
         manager->polled = 0;

@@ -1,178 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs, batches, groups. See waits.h; everything under the manager's lock. */
+/* Batches and groups. See waits.h; everything under the manager's lock. */
 #include "waits.h"
 
+#include "epochs.h"
+#include "fence.h"
 #include "graph.h"
-#include "guard.h"
+#include "uses.h"
 
 #include "base/result.h"
 
 #include <stddef.h>
-#include <string.h>
 
-#define SET_SLOTS 10u
-
-/* Three more uses of a slab record. `word` stays what it is. */
-typedef struct wr_use_set {
-    _Atomic uint64_t word;
-    wr_slice_id more; /* another set, 0 none */
-    uint32_t count;
-    uint32_t slots[SET_SLOTS];
-} wr_use_set;
-
-typedef struct wr_wait {
-    _Atomic uint64_t word;
-    weir_driver_fence fence;
-    uint32_t slot;       /* the stream it was recorded on */
-    uint32_t references; /* groups, the epoch, waiters; the fence goes with the last */
-    uint32_t tested;     /* number of the poll that tested it last */
-    bool passed;
-} wr_wait;
-
+/* Released slices that wait for the same fences; a slab record. */
 typedef struct wr_group {
     _Atomic uint64_t word;
     wr_slice_id next;
     wr_slice_id first; /* slices, linked by held.link */
     uint32_t uses;     /* what those slices list, if one stream only */
     uint32_t wait_count;
-    wr_slice_id waits[SET_SLOTS];
+    wr_slice_id waits[WR_USES_MAX];
 } wr_group;
 
-_Static_assert(sizeof(wr_use_set) <= sizeof(wr_slice) &&
-                   sizeof(wr_wait) <= sizeof(wr_slice) &&
-                   sizeof(wr_group) <= sizeof(wr_slice),
-               "they live in slab records");
-
-static wr_use_set *set_of(wr_slice_id id)
-{
-    return (wr_use_set *)(void *)wr_slice_get(id);
-}
-
-static wr_wait *wait_of(wr_slice_id id)
-{
-    return (wr_wait *)(void *)wr_slice_get(id);
-}
+_Static_assert(sizeof(wr_group) <= sizeof(wr_slice), "it lives in a slab record");
 
 static wr_group *group_of(wr_slice_id id)
 {
     return (wr_group *)(void *)wr_slice_get(id);
-}
-
-/* A record for other use, zeroed but for its word. The cache has one. */
-static wr_slice_id take_record(wr_manager *manager)
-{
-    wr_slice *slice = wr_slab_pop(&manager->cache);
-    memset((char *)slice + sizeof slice->word, 0, sizeof *slice - sizeof slice->word);
-    return wr_slice_id_of(slice);
-}
-
-static void leave_record(wr_manager *manager, wr_slice_id id)
-{
-    wr_slab_push(&manager->cache, wr_slice_get(id));
-}
-
-/* ---- uses ---- */
-
-static uint32_t slot_of(uint32_t use)
-{
-    return (use >> 1) - 1;
-}
-
-static bool set_has(uint32_t uses, uint32_t slot)
-{
-    if ((uses & WR_USES_SET) == 0) {
-        return uses == wr_waits_use_of(slot);
-    }
-    for (wr_slice_id id = uses & ~WR_USES_SET; id != 0; id = set_of(id)->more) {
-        for (uint32_t i = 0; i < set_of(id)->count; i++) {
-            if (set_of(id)->slots[i] == slot) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-weir_result wr_waits_add_use(wr_manager *manager, wr_slice *slice, uint32_t slot)
-{
-    uint32_t uses = slice->held.uses;
-    if (uses == 0) {
-        slice->held.uses = wr_waits_use_of(slot);
-        return WEIR_OK;
-    }
-    if (set_has(uses, slot)) {
-        return WEIR_OK;
-    }
-    if (!wr_slab_fill(&manager->cache, WR_POOL_SPARES)) {
-        return wr_error(WEIR_OUT_OF_HOST_MEMORY,
-                        "weir_buffer_use: no host memory for the use");
-    }
-    bool is_set = (uses & WR_USES_SET) != 0;
-    wr_slice_id id = uses & ~WR_USES_SET;
-    if (!is_set || set_of(id)->count == SET_SLOTS) {
-        wr_slice_id fresh = take_record(manager);
-        set_of(fresh)->more = is_set ? id : 0;
-        if (!is_set) {
-            set_of(fresh)->slots[set_of(fresh)->count++] = slot_of(uses);
-        }
-        id = fresh;
-    }
-    set_of(id)->slots[set_of(id)->count++] = slot;
-    slice->held.uses = WR_USES_SET | id;
-    return WEIR_OK;
-}
-
-bool wr_waits_has_use(const wr_slice *slice, uint32_t slot)
-{
-    return slice->held.uses != 0 && set_has(slice->held.uses, slot);
-}
-
-/* The place of a slot in a row of sets, NULL if it is in none. */
-static uint32_t *place_in_sets(wr_slice_id id, uint32_t slot)
-{
-    for (; id != 0; id = set_of(id)->more) {
-        for (uint32_t i = 0; i < set_of(id)->count; i++) {
-            if (set_of(id)->slots[i] == slot) {
-                return &set_of(id)->slots[i];
-            }
-        }
-    }
-    return NULL;
-}
-
-void wr_waits_remove_use(wr_manager *manager, wr_slice *slice, uint32_t slot)
-{
-    uint32_t uses = slice->held.uses;
-    if ((uses & WR_USES_SET) == 0) {
-        slice->held.uses = uses == wr_waits_use_of(slot) ? 0 : uses;
-        return;
-    }
-    wr_use_set *first = set_of(uses & ~WR_USES_SET);
-    uint32_t *place = place_in_sets(uses & ~WR_USES_SET, slot);
-    if (place == NULL) {
-        return;
-    }
-    *place = first->slots[--first->count];
-    if (first->count == 0) {
-        slice->held.uses = first->more == 0 ? 0 : WR_USES_SET | first->more;
-        leave_record(manager, uses & ~WR_USES_SET);
-    }
-}
-
-uint32_t wr_waits_graph_of(const wr_slice *slice)
-{
-    uint32_t uses = slice->held.uses;
-    if ((uses & WR_USES_SET) == 0) {
-        return uses >= wr_waits_use_of(WR_SLOT_GRAPH) ? slot_of(uses) : 0;
-    }
-    for (wr_slice_id id = uses & ~WR_USES_SET; id != 0; id = set_of(id)->more) {
-        for (uint32_t i = 0; i < set_of(id)->count; i++) {
-            if (set_of(id)->slots[i] >= WR_SLOT_GRAPH) {
-                return set_of(id)->slots[i];
-            }
-        }
-    }
-    return 0;
 }
 
 /* What the stream has queued, in a fence of the caller's or one that stays the stream's
@@ -251,51 +104,6 @@ void wr_waits_let_go(wr_manager *manager, wr_slice *slice)
     }
 }
 
-/* ---- waits ---- */
-
-static void unreference(wr_manager *manager, wr_slice_id id)
-{
-    wr_wait *wait = wait_of(id);
-    if (--wait->references == 0) {
-        manager->bank->table->fence_release(manager->bank->driver, wait->fence);
-        leave_record(manager, id);
-    }
-}
-
-/* A fence on a stream that is capturing is not touched. */
-static weir_result test_fence(wr_bank *bank, const wr_wait *wait)
-{
-    wr_lock_take(&bank->roster_lock);
-    const wr_manager *other =
-        wait->slot < bank->roster_count ? bank->roster[wait->slot] : NULL;
-    weir_result result = other != NULL && other->capturing
-                             ? WEIR_NOT_READY
-                             : bank->table->fence_test(bank->driver, wait->fence);
-    wr_lock_leave(&bank->roster_lock);
-    return result;
-}
-
-static bool has_passed(wr_manager *manager, wr_slice_id id, uint32_t poll)
-{
-    wr_wait *wait = wait_of(id);
-    if (!wait->passed && (poll == 0 || wait->tested != poll)) {
-        weir_result result = test_fence(manager->bank, wait);
-        wait->passed = result == WEIR_OK || result == WEIR_DEVICE_LOST;
-        wait->tested = poll;
-    }
-    return wait->passed;
-}
-
-static wr_slice_id new_wait(wr_manager *manager, weir_driver_fence fence, uint32_t slot)
-{
-    wr_slice_id id = take_record(manager);
-    wait_of(id)->fence = fence;
-    wait_of(id)->slot = slot;
-    wait_of(id)->references = 1;
-    WR_COUNT(manager->bank->events.fences);
-    return id;
-}
-
 /* ---- batches ---- */
 
 /* Fences already recorded while one batch is being closed. */
@@ -354,12 +162,12 @@ static bool find_wait(wr_manager *manager, batch_fences *fences, uint32_t slot,
     if (record(manager, &fence_slot, &fence) != WEIR_OK) {
         return false;
     }
-    *id = fence == 0 ? 0 : new_wait(manager, fence, fence_slot);
+    *id = fence == 0 ? 0 : wr_fence_create(manager, fence, fence_slot);
     if (fences->count < WR_BATCH_MAX) {
         fences->at[fences->count].slot = slot;
         fences->at[fences->count++].wait = *id;
     } else if (*id != 0) {
-        wait_of(*id)->references = 0; /* nobody else will ask for it */
+        wr_fence_get(*id)->references = 0; /* nobody else will ask for it */
     }
     return true;
 }
@@ -368,7 +176,7 @@ static void add_wait(wr_group *group, wr_slice_id wait)
 {
     if (wait != 0) {
         group->waits[group->wait_count++] = wait;
-        wait_of(wait)->references++;
+        wr_fence_get(wait)->references++;
     }
 }
 
@@ -380,14 +188,14 @@ static bool fill_group(wr_manager *manager, batch_fences *fences, wr_group *grou
     uint32_t uses = slice->held.uses;
     wr_slice_id wait;
     if ((uses & WR_USES_SET) == 0) {
-        if (!find_wait(manager, fences, slot_of(uses), &wait)) {
+        if (!find_wait(manager, fences, wr_uses_slot(uses), &wait)) {
             return false;
         }
         add_wait(group, wait);
         slice->held.uses = 0;
         return true;
     }
-    wr_use_set *set = set_of(uses & ~WR_USES_SET);
+    wr_use_set *set = wr_use_set_get(uses & ~WR_USES_SET);
     while (set->count > 0) {
         if (!find_wait(manager, fences, set->slots[set->count - 1], &wait)) {
             return false;
@@ -396,7 +204,7 @@ static bool fill_group(wr_manager *manager, batch_fences *fences, wr_group *grou
         set->count--;
     }
     wr_slice_id more = set->more;
-    leave_record(manager, uses & ~WR_USES_SET);
+    wr_record_leave(manager, uses & ~WR_USES_SET);
     slice->held.uses = more == 0 ? 0 : WR_USES_SET | more;
     return true;
 }
@@ -427,7 +235,7 @@ static bool sort_slice(wr_manager *manager, batch_fences *fences, wr_slice *slic
                        wr_slice_id end)
 {
     uint32_t uses = slice->held.uses;
-    if (wr_waits_graph_of(slice) != 0) {
+    if (wr_uses_graph(slice) != 0) {
         wr_graph_keep(manager, slice);
         return true;
     }
@@ -441,15 +249,15 @@ static bool sort_slice(wr_manager *manager, batch_fences *fences, wr_slice *slic
         join_group(id, slice);
         return true;
     }
-    if (!wr_slab_fill(&manager->cache, SET_SLOTS + 1 + WR_POOL_SPARES)) {
+    if (!wr_slab_fill(&manager->cache, WR_USES_MAX + 1 + WR_POOL_SPARES)) {
         return false;
     }
-    id = take_record(manager);
+    id = wr_record_take(manager);
     wr_group *group = group_of(id);
     group->uses = (uses & WR_USES_SET) != 0 ? 0 : uses;
     bool filled = fill_group(manager, fences, group, slice);
     if (group->wait_count == 0) {
-        leave_record(manager, id);
+        wr_record_leave(manager, id);
         if (filled && slice->held.uses == 0) {
             free_slice(manager, slice);
             return true;
@@ -482,7 +290,7 @@ void wr_waits_close_batch(wr_manager *manager)
     }
     for (uint32_t i = 0; i < fences.count; i++) {
         if (fences.at[i].wait != 0) {
-            unreference(manager, fences.at[i].wait);
+            wr_fence_release(manager, fences.at[i].wait);
         }
     }
 }
@@ -493,7 +301,7 @@ static void free_group(wr_manager *manager, wr_slice_id id)
 {
     wr_group *group = group_of(id);
     wr_slice_id slice_id = group->first;
-    leave_record(manager, id);
+    wr_record_leave(manager, id);
     while (slice_id != 0) {
         wr_slice *slice = wr_slice_get(slice_id);
         slice_id = slice->held.link;
@@ -514,8 +322,8 @@ bool wr_waits_poll(wr_manager *manager)
         wr_slice_id id = *link;
         wr_group *group = group_of(id);
         while (group->wait_count > 0 &&
-               has_passed(manager, group->waits[group->wait_count - 1], poll)) {
-            unreference(manager, group->waits[--group->wait_count]);
+               wr_fence_has_passed(manager, group->waits[group->wait_count - 1], poll)) {
+            wr_fence_release(manager, group->waits[--group->wait_count]);
         }
         if (group->wait_count == 0) {
             *link = group->next;
@@ -526,83 +334,6 @@ bool wr_waits_poll(wr_manager *manager)
         }
     }
     return freed;
-}
-
-/* ---- epochs ---- */
-
-/* All epochs up to `epoch` have passed. */
-static void advance(wr_manager *manager, uint64_t epoch)
-{
-    wr_sequence_begin(&manager->sequence);
-    for (uint64_t e = manager->passed + 1; e <= epoch; e++) {
-        wr_slice_id *wait = &manager->epoch_wait[e % WR_EPOCH_SLOTS];
-        if (*wait != 0) {
-            unreference(manager, *wait);
-            *wait = 0;
-        }
-    }
-    manager->passed = epoch;
-    manager->settled_event = manager->epoch_event[epoch % WR_EPOCH_SLOTS];
-    wr_guard_note(manager, manager->settled_event);
-    manager->moment.settled_below = (epoch + 1) << WR_TICK_BITS;
-    wr_sequence_end(&manager->sequence);
-}
-
-static void pass_all(wr_manager *manager)
-{
-    manager->epoch_event[manager->epoch % WR_EPOCH_SLOTS] = wr_guard_event(manager->bank);
-    advance(manager, manager->epoch);
-    manager->epoch++;
-    manager->dirty = false;
-}
-
-static void close_epoch(wr_manager *manager)
-{
-    wr_bank *bank = manager->bank;
-    weir_driver_fence fence;
-    if (!manager->dirty || manager->capturing || manager->closing ||
-        manager->epoch + 1 - manager->passed > WR_EPOCH_SLOTS ||
-        !wr_slab_fill(&manager->cache, 1 + WR_POOL_SPARES) ||
-        bank->table->fence_record(bank->driver, manager->stream, &fence) != WEIR_OK) {
-        return;
-    }
-    manager->epoch_wait[manager->epoch % WR_EPOCH_SLOTS] =
-        new_wait(manager, fence, manager->slot);
-    manager->epoch_event[manager->epoch % WR_EPOCH_SLOTS] = wr_guard_event(bank);
-    manager->epoch++;
-    manager->dirty = false;
-}
-
-static bool own_stream_is_idle(wr_manager *manager)
-{
-    wr_bank *bank = manager->bank;
-    weir_result result =
-        manager->closing ? bank->table->fence_test(bank->driver, manager->closing_fence)
-                         : bank->table->stream_test(bank->driver, manager->stream);
-    return result == WEIR_OK || result == WEIR_DEVICE_LOST;
-}
-
-void wr_waits_settle(wr_manager *manager, bool fence)
-{
-    if ((!manager->dirty && manager->passed + 1 == manager->epoch) ||
-        manager->capturing) {
-        return;
-    }
-    if (own_stream_is_idle(manager)) {
-        pass_all(manager);
-        return;
-    }
-    manager->has_queued = true;
-    while (manager->passed + 1 < manager->epoch) {
-        wr_slice_id wait = manager->epoch_wait[(manager->passed + 1) % WR_EPOCH_SLOTS];
-        if (wait == 0 || !has_passed(manager, wait, 0)) {
-            break;
-        }
-        advance(manager, manager->passed + 1);
-    }
-    if (fence) {
-        close_epoch(manager);
-    }
 }
 
 wr_slice_id wr_waits_oldest(wr_manager *manager, bool groups, weir_driver_fence *fence)
@@ -617,23 +348,23 @@ wr_slice_id wr_waits_oldest(wr_manager *manager, bool groups, weir_driver_fence 
         *fence = wr_waits_is_quiet(manager) ? 0 : manager->closing_fence;
     } else if (found == 0 && !groups) {
         if (manager->passed + 1 == manager->epoch) {
-            close_epoch(manager);
+            wr_epochs_close(manager);
         }
         if (manager->passed + 1 < manager->epoch) {
             found = manager->epoch_wait[(manager->passed + 1) % WR_EPOCH_SLOTS];
         }
     }
     if (found != 0) {
-        wait_of(found)->references++;
-        *fence = wait_of(found)->fence;
+        wr_fence_get(found)->references++;
+        *fence = wr_fence_get(found)->fence;
     }
     return found;
 }
 
 void wr_waits_drop(wr_manager *manager, wr_slice_id wait, bool passed)
 {
-    wait_of(wait)->passed |= passed;
-    unreference(manager, wait);
+    wr_fence_get(wait)->passed |= passed;
+    wr_fence_release(manager, wait);
 }
 
 void wr_waits_forget(wr_manager *manager)
@@ -641,11 +372,11 @@ void wr_waits_forget(wr_manager *manager)
     wr_waits_close_batch(manager);
     for (wr_slice_id id = manager->groups; id != 0; id = group_of(id)->next) {
         for (uint32_t i = 0; i < group_of(id)->wait_count; i++) {
-            wait_of(group_of(id)->waits[i])->passed = true;
+            wr_fence_get(group_of(id)->waits[i])->passed = true;
         }
     }
     wr_waits_poll(manager);
-    pass_all(manager);
+    wr_epochs_pass_all(manager);
 }
 
 bool wr_waits_is_quiet(const wr_manager *manager)
@@ -676,13 +407,14 @@ void wr_waits_count(wr_manager *manager, uint64_t *bytes, uint32_t slots)
 {
     for (wr_slice_id id = manager->batch; id != 0; id = wr_slice_get(id)->held.link) {
         wr_slice *slice = wr_slice_get(id);
-        uint32_t uses = wr_waits_graph_of(slice) == 0 ? slice->held.uses : 0;
-        uint32_t slot = (uses & WR_USES_SET) != 0 ? set_of(uses & ~WR_USES_SET)->slots[0]
-                                                  : slot_of(uses);
+        uint32_t uses = wr_uses_graph(slice) == 0 ? slice->held.uses : 0;
+        uint32_t slot = (uses & WR_USES_SET) != 0
+                            ? wr_use_set_get(uses & ~WR_USES_SET)->slots[0]
+                            : wr_uses_slot(uses);
         add_bytes(bytes, slots, slot, slice->extent_bytes);
     }
     for (wr_slice_id id = manager->groups; id != 0; id = group_of(id)->next) {
-        wr_wait *wait = wait_of(group_of(id)->waits[group_of(id)->wait_count - 1]);
+        wr_fence *wait = wr_fence_get(group_of(id)->waits[group_of(id)->wait_count - 1]);
         add_bytes(bytes, slots, wait->slot, list_bytes(group_of(id)->first));
     }
     wr_manager_recount(manager);

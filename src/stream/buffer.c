@@ -13,6 +13,7 @@
 #include "manager/limits.h"
 #include "manager/probe.h"
 #include "manager/tags.h"
+#include "manager/uses.h"
 #include "manager/waits.h"
 
 #include <sched.h>
@@ -233,7 +234,7 @@ static weir_result use(wr_manager *own, wr_slice *slice, wr_manager *stream)
         return result == WEIR_NOT_READY ? WEIR_OK : result;
     }
     WR_TRY(wr_waits_order(own, stream));
-    return wr_waits_add_use(own, slice, stream->slot);
+    return wr_uses_add(own, slice, stream->slot);
 }
 
 /* NOT_READY: just now the stream begins to capture. */

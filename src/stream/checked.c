@@ -13,7 +13,7 @@
 
 #include "base/poison.h"
 #include "base/result.h"
-#include "manager/waits.h"
+#include "manager/uses.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static weir_result check_use(weir_buffer buffer, weir_stream *stream)
     wr_slice *slice = wr_slice_get(buffer.index);
     wr_manager_lock(&own->manager);
     bool declared = own == stream || (own->device == stream->device &&
-                                      wr_waits_has_use(slice, stream->manager.slot));
+                                      wr_uses_has(slice, stream->manager.slot));
     wr_manager_unlock(&own->manager);
     if (declared) {
         return WEIR_OK;

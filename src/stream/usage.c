@@ -5,6 +5,7 @@
 
 #include "base/fork.h"
 #include "base/result.h"
+#include "manager/epochs.h"
 #include "manager/waits.h"
 
 #include <sched.h>
@@ -22,7 +23,7 @@ static void settle_all(wr_bank *bank)
         wr_manager_lock(manager);
         wr_waits_close_batch(manager);
         wr_waits_poll(manager);
-        wr_waits_settle(manager, false);
+        wr_epochs_settle(manager, false);
         wr_manager_publish(manager);
         wr_manager_recount(manager);
         wr_manager_unlock(manager);
@@ -188,7 +189,7 @@ weir_result weir_stream_memory_usage(weir_stream *stream, weir_usage *usage)
     wr_totals pools[WR_POOL_MAX] = {0}, sum = {0};
     wr_remote remote = {0};
     wr_manager_lock(manager);
-    wr_waits_settle(manager, false);
+    wr_epochs_settle(manager, false);
     wr_manager_recount(manager);
     while (!wr_manager_read(manager, pools, &remote)) { /* others release */
         memset(pools, 0, sizeof pools);

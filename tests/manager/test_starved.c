@@ -4,6 +4,7 @@
 #include "core/support.h"
 
 #include "base/memory.h"
+#include "manager/epochs.h"
 #include "manager/waits.h"
 #include "stream/device.h"
 
@@ -119,10 +120,10 @@ static void epoch__without_a_record_stays_open(void **state)
     wr_manager_lock(manager);
     uint64_t epoch = manager->epoch;
     wr_host_fail_nth(1);
-    wr_waits_settle(manager, true);
+    wr_epochs_settle(manager, true);
     assert_int_equal(manager->epoch, epoch);
     feed(&hoard);
-    wr_waits_settle(manager, true);
+    wr_epochs_settle(manager, true);
     assert_int_equal(manager->epoch, epoch + 1);
     wr_manager_unlock(manager);
     close_scene(&s);

@@ -3,6 +3,8 @@
  * notes, more epochs than the ring has, counters that run over. */
 #include "core/support.h"
 
+#include "manager/epochs.h"
+#include "manager/uses.h"
 #include "manager/waits.h"
 #include "stream/device.h"
 
@@ -41,9 +43,9 @@ static void uses__by_many_streams_are_all_waited_for_in_any_order(void **state)
     }
     wr_slice *slice = wr_slice_get(buffer.index);
     for (int i = 0; i < MANY; i++) {
-        assert_true(wr_waits_has_use(slice, streams[i]->manager.slot));
+        assert_true(wr_uses_has(slice, streams[i]->manager.slot));
     }
-    assert_false(wr_waits_has_use(slice, r.stream->manager.slot));
+    assert_false(wr_uses_has(slice, r.stream->manager.slot));
     drop(buffer);
     assert_consistent(&r);
     for (int i = 0; i < MANY; i++) { /* odd ones first */
@@ -71,23 +73,23 @@ static void uses__can_be_taken_back_one_by_one(void **state)
     wr_manager_lock(manager);
     uint32_t spares = manager->cache.count;
     for (uint32_t slot = 10; slot < 40; slot++) {
-        assert_ok(wr_waits_add_use(manager, slice, slot));
+        assert_ok(wr_uses_add(manager, slice, slot));
     }
-    wr_waits_remove_use(manager, slice, 99); /* not there */
+    wr_uses_remove(manager, slice, 99); /* not there */
     for (uint32_t i = 0; i < 30; i++) {
         uint32_t slot = 10 + i * 7 % 30;
-        assert_true(wr_waits_has_use(slice, slot));
-        wr_waits_remove_use(manager, slice, slot);
+        assert_true(wr_uses_has(slice, slot));
+        wr_uses_remove(manager, slice, slot);
         for (uint32_t j = 0; j < 30; j++) {
-            assert_int_equal(wr_waits_has_use(slice, 10 + j * 7 % 30), j > i);
+            assert_int_equal(wr_uses_has(slice, 10 + j * 7 % 30), j > i);
         }
     }
     assert_int_equal(slice->held.uses, 0);
     assert_true(manager->cache.count >= spares); /* no record is lost */
-    assert_ok(wr_waits_add_use(manager, slice, 5));
-    wr_waits_remove_use(manager, slice, 6);
-    assert_true(wr_waits_has_use(slice, 5));
-    wr_waits_remove_use(manager, slice, 5);
+    assert_ok(wr_uses_add(manager, slice, 5));
+    wr_uses_remove(manager, slice, 6);
+    assert_true(wr_uses_has(slice, 5));
+    wr_uses_remove(manager, slice, 5);
     assert_int_equal(slice->held.uses, 0);
     wr_manager_unlock(manager);
     drop(buffer);
@@ -175,7 +177,7 @@ static void epochs__stay_open_while_the_ring_is_full(void **state)
     for (unsigned i = 0; i < 2 * WR_EPOCH_SLOTS; i++) {
         drop(make(r.stream, MIB, NULL));
         wr_manager_lock(manager);
-        wr_waits_settle(manager, true);
+        wr_epochs_settle(manager, true);
         wr_manager_unlock(manager);
         assert_true(manager->epoch - manager->passed <= WR_EPOCH_SLOTS);
     }
