@@ -42,6 +42,8 @@ typedef struct weir_driver_properties {
     bool own_addresses;       /* another device may have the same addresses, as they are
                                  numbers of the driver's; else they are the process's */
     bool argument_buffers;    /* launches need their arguments in device memory too */
+    bool exclusive_bindings;  /* no two bindings of a launch may be the same buffer, even
+                                 if both are only read */
     uint32_t max_bindings;    /* the most of a launch, arguments not counted; 0: any */
     uint64_t chunk_bytes;     /* the most of one chunk, see commit_chunks; 0: a granule */
 } weir_driver_properties;
@@ -72,7 +74,8 @@ typedef struct weir_binding {
  */
 typedef struct weir_launch {
     const struct weir_kernel *kernel; /* see kernel.h */
-    const weir_binding *bindings;     /* in the kernel's order; no two overlap */
+    const weir_binding *bindings;     /* in the kernel's order; what is written
+                                         overlaps nothing else */
     size_t binding_count;
     const void *arguments; /* shapes, strides, scalars: what the kernel says */
     size_t argument_bytes;

@@ -88,16 +88,20 @@ typedef enum weir_op {
 #undef WEIR_OP_ENUM
 } weir_op;
 
-/* What a reduction makes of the elements that go into one. i32 sums wrap around. A NaN
- * among the elements is the maximum and the minimum. */
+/* What a reduction makes of the elements that go into one: name, number, function,
+ * domain (ANY and FLOAT as above). i32 sums wrap around. A NaN among the elements is the
+ * maximum and the minimum. ARGMAX is the number of the first maximum, i32, counted in the
+ * order of the reduced space. */
 #define WEIR_REDUCE_LIST(X)                                                              \
-    X(SUM, 1, sum)                                                                       \
-    X(MAX, 2, max)                                                                       \
-    X(MIN, 3, min)
+    X(SUM, 1, sum, ANY)                                                                  \
+    X(MAX, 2, max, ANY)                                                                  \
+    X(MIN, 3, min, ANY)                                                                  \
+    X(MEAN, 4, mean, FLOAT)                                                              \
+    X(ARGMAX, 5, argmax, ANY)
 
 typedef enum weir_reduce {
     WEIR_REDUCE_NONE = 0,
-#define WEIR_REDUCE_ENUM(name, number, function) WEIR_REDUCE_##name = number,
+#define WEIR_REDUCE_ENUM(name, number, function, domain) WEIR_REDUCE_##name = number,
     WEIR_REDUCE_LIST(WEIR_REDUCE_ENUM)
 #undef WEIR_REDUCE_ENUM
 } weir_reduce;
@@ -189,9 +193,67 @@ static inline uint32_t weir_expression_words(const weir_expression *expression)
 /* ---- kernels ---- */
 
 typedef enum weir_kernel_kind {
-    WEIR_KERNEL_CUSTOM = 0,     /* only the driver's own form says what it does */
-    WEIR_KERNEL_EXPRESSION = 1, /* `expression` */
+    WEIR_KERNEL_CUSTOM = 0,      /* only the driver's own form says what it does */
+    WEIR_KERNEL_EXPRESSION = 1,  /* `expression` */
+    WEIR_KERNEL_MATMUL = 2,      /* bindings left, right, result; weir_matmul_words */
+    WEIR_KERNEL_GATHER = 3,      /* source, indices (i32), result; weir_move_words */
+    WEIR_KERNEL_SCATTER_ADD = 4, /* result (in place), indices, source; the same */
+    WEIR_KERNEL_PLACE = 5,       /* result, source; the same */
 } weir_kernel_kind;
+
+/* ---- arguments of the kernels that are known by kind ----
+ *
+ * All are 64-bit words; offsets and strides count elements of the binding and may be
+ * negative or 0. Two bindings that are only read may be the same buffer, unless the
+ * driver asks for exclusive_bindings. */
+
+/* result[b][r][c] = sum over i of left[b][r][i] * right[b][i][c], summed in f32; dtype
+ * f32, f16 or bf16. The result is row-major from its element 0 on. Each operand is
+ * row-major (column_stride 1, row_stride at least its columns) or column-major
+ * (row_stride 1, column_stride at least its rows). All extents and strides but those of
+ * the batch fit into 31 bits. */
+typedef struct weir_matmul_operand {
+    int64_t offset;
+    int64_t batch_stride; /* 0: the same for all */
+    int64_t row_stride;
+    int64_t column_stride;
+} weir_matmul_operand;
+
+typedef struct weir_matmul_words {
+    int64_t batch_count;
+    int64_t rows;
+    int64_t columns;
+    int64_t inner;
+    weir_matmul_operand left;
+    weir_matmul_operand right;
+} weir_matmul_words;
+
+/* For every index (c0, c1...) of a space, with at(v) = views[v].offset + c0 *
+ * views[v].strides[0] + ..., views in the order of the bindings:
+ *
+ *     GATHER        result[at(2)] = source[at(0) + index_stride * indices[at(1)]]
+ *     SCATTER_ADD   result[at(0) + index_stride * indices[at(1)]] += source[at(2)]
+ *     PLACE         result[at(0)] = source[at(1)]
+ *
+ * Where an index is not in [0, index_count), GATHER makes a NaN, or 0 of i32 and bool,
+ * and SCATTER_ADD adds nothing. GATHER's result is row-major, from 0 on. SCATTER_ADD's
+ * indices run along dimension 0: elements that differ in another one never meet, so a
+ * launch has one element for each index of the others, and adds in the order of dimension
+ * 0, which gives the same result every time. Past the rank extents are 1 and strides 0;
+ * the rank is at least 1. */
+typedef struct weir_move_view {
+    int64_t offset;
+    int64_t strides[WEIR_EXPRESSION_RANK];
+} weir_move_view;
+
+typedef struct weir_move_words {
+    int64_t element_count; /* of the space */
+    int64_t rank;
+    int64_t index_count;
+    int64_t index_stride;
+    int64_t extents[WEIR_EXPRESSION_RANK];
+    weir_move_view views[3];
+} weir_move_words;
 
 typedef enum weir_language {
     WEIR_LANGUAGE_CUDA = 1, /* CUDA C, functions extern "C" __global__; see below */
@@ -239,7 +301,10 @@ struct weir_kernel {
     const char *name; /* an identifier; for compilers and error texts */
     uint64_t id;      /* equal for equal kernels, never reused in the process; 0: none, a
                          driver keeps nothing for it */
+    weir_dtype dtype; /* of the elements, for kinds that are no expressions */
     const weir_expression *expression; /* EXPRESSION only */
+    /* Whether the host form can run: it may need a library. NULL: it can. */
+    weir_result (*host_ready)(const weir_kernel *kernel);
     /* Host form: works on elements [begin, end). Called from several threads with
      * disjoint ranges; begins are multiples of 4,096, or of 4,096 / element_work. */
     void (*host)(const weir_launch *launch, uint64_t begin, uint64_t end);

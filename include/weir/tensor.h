@@ -59,6 +59,11 @@ WEIR_API weir_result weir_tensor_uniform(weir_stream *stream, weir_shape shape, 
 WEIR_API weir_result weir_tensor_normal(weir_stream *stream, weir_shape shape, float mean,
                                         float deviation, uint64_t seed,
                                         weir_tensor **tensor);
+/* bool; true with this probability: where uniform numbers in [0, 1) of the same seed are
+ * below it. */
+WEIR_API weir_result weir_tensor_bernoulli(weir_stream *stream, weir_shape shape,
+                                           float probability, uint64_t seed,
+                                           weir_tensor **tensor);
 WEIR_API weir_result weir_tensor_zeros(weir_stream *stream, weir_shape shape,
                                        weir_tensor **tensor);
 WEIR_API weir_result weir_tensor_full(weir_stream *stream, weir_shape shape, float value,
@@ -90,6 +95,10 @@ WEIR_API weir_result weir_tensor_where(weir_tensor *condition, weir_tensor *one,
 WEIR_API weir_result weir_tensor_cast(weir_tensor *operand, weir_dtype dtype,
                                       weir_tensor **tensor);
 
+/* Not below `low`, not above `high`; a NaN stays one. */
+WEIR_API weir_result weir_tensor_clamp(weir_tensor *operand, double low, double high,
+                                       weir_tensor **tensor);
+
 /* By name: weir_tensor_exp(x, &y), weir_tensor_add(a, b, &y),
  * weir_tensor_add_scalar(a, 2, &y) and so on, for every operation of kernel.h's lists. */
 #define WEIR_TENSOR_UNARY(name, number, function, domain)                                \
@@ -119,9 +128,64 @@ WEIR_BINARY_LIST(WEIR_TENSOR_BINARY)
 #define WEIR_ALL_AXES INT32_MAX
 
 /* Over one axis (negative: counted from behind) or WEIR_ALL_AXES. `keep`: the axis stays,
- * with extent 1. Not of bool tensors. */
+ * with extent 1. Not of bool tensors; MEAN of floats only; ARGMAX gives i32. */
 WEIR_API weir_result weir_tensor_reduce(weir_reduce reduce, weir_tensor *operand,
                                         int32_t axis, bool keep, weir_tensor **tensor);
+
+/* By name: weir_tensor_reduce_sum(x, axis, keep, &y) and so on. */
+#define WEIR_TENSOR_REDUCE(name, number, function, domain)                               \
+    static inline weir_result weir_tensor_reduce_##function(                             \
+        weir_tensor *operand, int32_t axis, bool keep, weir_tensor **tensor)             \
+    {                                                                                    \
+        return weir_tensor_reduce(WEIR_REDUCE_##name, operand, axis, keep, tensor);      \
+    }
+WEIR_REDUCE_LIST(WEIR_TENSOR_REDUCE)
+#undef WEIR_TENSOR_REDUCE
+
+/* Along one axis: exp(x) / sum(exp(x)), and its logarithm. Floats. */
+WEIR_API weir_result weir_tensor_softmax(weir_tensor *operand, int32_t axis,
+                                         weir_tensor **tensor);
+WEIR_API weir_result weir_tensor_log_softmax(weir_tensor *operand, int32_t axis,
+                                             weir_tensor **tensor);
+/* The mean over rows of -log_softmax(logits)[row, targets[row]], a scalar. `logits` are
+ * floats, [rows, classes]; `targets` i32, [rows]; one that is no class makes the result
+ * a NaN. */
+WEIR_API weir_result weir_tensor_cross_entropy(weir_tensor *logits, weir_tensor *targets,
+                                               weir_tensor **tensor);
+
+/* ---- matrices ---- */
+
+/* [..., m, k] times [..., k, n]; dimensions before the last two are broadcast. Floats of
+ * one dtype, summed in f32. On the host f32 needs OpenBLAS: NOT_FOUND without it, when
+ * the queue runs. */
+WEIR_API weir_result weir_tensor_matmul(weir_tensor *left, weir_tensor *right,
+                                        weir_tensor **tensor);
+
+/* ---- selecting and joining ---- */
+
+/* One after the other along an axis; same dtype, same extents otherwise. */
+WEIR_API weir_result weir_tensor_concat(weir_tensor *const *operands, uint32_t count,
+                                        int32_t axis, weir_tensor **tensor);
+/* `operand` with elements start, start + step... of an axis replaced by those of `part`:
+ * weir_tensor_slice the other way round. */
+WEIR_API weir_result weir_tensor_place(weir_tensor *operand, int32_t axis, uint64_t start,
+                                       int64_t step, weir_tensor *part,
+                                       weir_tensor **tensor);
+/* Those of the axis whose numbers are in `indices`, i32 and of one dimension. Numbers out
+ * of range give NaN, or 0 of i32 and bool. */
+WEIR_API weir_result weir_tensor_index_select(weir_tensor *operand, int32_t axis,
+                                              weir_tensor *indices, weir_tensor **tensor);
+/* For each element of `indices`, i32 and of the operand's rank, the element that has that
+ * number on the axis and the same coordinates otherwise; extents off the axis are not
+ * larger than the operand's. */
+WEIR_API weir_result weir_tensor_gather(weir_tensor *operand, int32_t axis,
+                                        weir_tensor *indices, weir_tensor **tensor);
+/* `operand` with each element of `source` added where weir_tensor_gather, or with indices
+ * of one dimension weir_tensor_index_select, would have read it. Adds in order, so the
+ * result is the same every time. Not of bool; numbers out of range are left out. */
+WEIR_API weir_result weir_tensor_scatter_add(weir_tensor *operand, int32_t axis,
+                                             weir_tensor *indices, weir_tensor *source,
+                                             weir_tensor **tensor);
 
 /* ---- views: the same elements in another shape; nothing is copied ---- */
 
@@ -161,6 +225,12 @@ WEIR_API weir_result weir_tensor_read(weir_tensor *tensor, void *data,
                                       uint64_t capacity_bytes);
 /* The only element of a tensor that has one. */
 WEIR_API weir_result weir_tensor_item(weir_tensor *tensor, double *value);
+
+/* For people: the elements in brackets, dimension by dimension, then shape, dtype and
+ * device. Of dimensions longer than 6 only the first and last 3 are shown if there are
+ * more than 1,000 elements. Runs what the tensor needs. */
+WEIR_API weir_result weir_tensor_format(weir_tensor *tensor, weir_write_fn write,
+                                        void *context);
 
 WEIR_API weir_shape weir_tensor_shape(const weir_tensor *tensor);
 WEIR_API weir_dtype weir_tensor_dtype(const weir_tensor *tensor);

@@ -58,39 +58,90 @@ static int32_t most_integer(int32_t most, const int32_t *values, uint64_t count,
     return most;
 }
 
+/* The first value that is greater than all before it, or a NaN; a NaN stays. */
+static void find_float(wr_reduction *reduction, const float *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        float most = reduction->value;
+        if (values[i] > most || (values[i] != values[i] && most == most)) {
+            reduction->value = values[i];
+            reduction->place = reduction->taken + i;
+        }
+    }
+}
+
+static void find_integer(wr_reduction *reduction, const int32_t *values, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (values[i] > reduction->integer) {
+            reduction->integer = values[i];
+            reduction->place = reduction->taken + i;
+        }
+    }
+}
+
+static void take_floats(wr_reduction *reduction, const float *values, uint64_t count)
+{
+    switch (reduction->reduce) {
+    case WEIR_REDUCE_MAX:
+        reduction->value = most_float(reduction->value, values, count, 1.0F);
+        break;
+    case WEIR_REDUCE_MIN:
+        reduction->value = most_float(reduction->value, values, count, -1.0F);
+        break;
+    case WEIR_REDUCE_ARGMAX:
+        find_float(reduction, values, count);
+        break;
+    default:
+        reduction->sum += sum_floats(values, count);
+    }
+}
+
+static void take_integers(wr_reduction *reduction, const int32_t *values, uint64_t count)
+{
+    switch (reduction->reduce) {
+    case WEIR_REDUCE_MAX:
+    case WEIR_REDUCE_MIN:
+        reduction->integer = most_integer(reduction->integer, values, count,
+                                          reduction->reduce == WEIR_REDUCE_MAX);
+        break;
+    case WEIR_REDUCE_ARGMAX:
+        find_integer(reduction, values, count);
+        break;
+    default:
+        reduction->integer = sum_integers(reduction->integer, values, count);
+    }
+}
+
 void wr_reduction_take(wr_reduction *reduction, const void *values, uint64_t count)
 {
-    const float *floats = values;
-    const int32_t *integers = values;
-    bool is_max = reduction->reduce == WEIR_REDUCE_MAX;
-    if (count == 0) {
-        return;
+    bool is_sum =
+        reduction->reduce == WEIR_REDUCE_SUM || reduction->reduce == WEIR_REDUCE_MEAN;
+    if (reduction->taken == 0 && !is_sum && count > 0) {
+        memcpy(reduction->is_float ? (void *)&reduction->value : &reduction->integer,
+               values, sizeof(float));
     }
-    if (reduction->reduce == WEIR_REDUCE_SUM) {
-        if (reduction->is_float) {
-            reduction->sum += sum_floats(floats, count);
-        } else {
-            reduction->integer = sum_integers(reduction->integer, integers, count);
-        }
-    } else if (reduction->is_float) {
-        float most = reduction->has_any ? reduction->value : floats[0];
-        reduction->value = most_float(most, floats, count, is_max ? 1.0F : -1.0F);
+    if (reduction->is_float) {
+        take_floats(reduction, values, count);
     } else {
-        int32_t most = reduction->has_any ? reduction->integer : integers[0];
-        reduction->integer = most_integer(most, integers, count, is_max);
+        take_integers(reduction, values, count);
     }
-    reduction->has_any = true;
+    reduction->taken += count;
 }
 
 void wr_reduction_end(wr_reduction *reduction, weir_dtype dtype, void *element)
 {
-    float value =
-        reduction->reduce == WEIR_REDUCE_SUM ? (float)reduction->sum : reduction->value;
-    const void *result = &value;
-    if (!reduction->is_float) {
-        result = &reduction->integer;
+    int32_t integer = reduction->integer;
+    float value = reduction->value;
+    if (reduction->reduce == WEIR_REDUCE_SUM) {
+        value = (float)reduction->sum;
+    } else if (reduction->reduce == WEIR_REDUCE_MEAN) {
+        value = (float)(reduction->sum / (double)reduction->taken);
+    } else if (reduction->reduce == WEIR_REDUCE_ARGMAX) {
+        integer = (int32_t)reduction->place;
     }
-    wr_dtype_store(dtype, element, result, 1);
+    wr_dtype_store(dtype, element,
+                   wr_dtype_is_float(dtype) ? (const void *)&value : &integer, 1);
     *reduction =
         (wr_reduction){.reduce = reduction->reduce, .is_float = reduction->is_float};
 }

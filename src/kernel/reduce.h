@@ -9,10 +9,11 @@
 typedef struct wr_reduction {
     weir_reduce reduce;
     bool is_float;
-    bool has_any; /* MAX and MIN: `value` or `integer` is one of the values */
+    uint64_t taken; /* values so far */
     double sum;
-    float value;
+    float value; /* MAX, MIN, ARGMAX: the one found; of integers, `integer` */
     int32_t integer;
+    uint64_t place; /* ARGMAX: the number of the one found */
 } wr_reduction;
 
 void wr_reduction_begin(wr_reduction *reduction, weir_reduce reduce, weir_dtype dtype);

@@ -81,9 +81,26 @@ static weir_shape result_shape(const wr_call *call)
     return shape;
 }
 
-static wr_node *make_node(const wr_call *call, wr_storage *storage)
+/* The node and, if the call is a named one, its own copy of what that says; NULL without
+ * memory. */
+static wr_node *alloc_node(const wr_call *call)
 {
     wr_node *node = wr_memory_alloc(sizeof *node);
+    if (node == NULL || call->named == NULL) {
+        return node;
+    }
+    node->named = wr_memory_alloc(sizeof *node->named);
+    if (node->named == NULL) {
+        wr_memory_free(node);
+        return NULL;
+    }
+    *node->named = *call->named;
+    return node;
+}
+
+static wr_node *make_node(const wr_call *call, wr_storage *storage)
+{
+    wr_node *node = alloc_node(call);
     if (node == NULL) {
         return NULL;
     }
@@ -102,7 +119,9 @@ static wr_node *make_node(const wr_call *call, wr_storage *storage)
         const weir_tensor *operand = call->operands[k];
         wr_storage_retain(operand->storage);
         node->operands[k].storage = operand->storage;
-        node->operands[k].view = wr_view_expand(&operand->view, &node->space);
+        node->operands[k].view = node->named != NULL
+                                     ? operand->view
+                                     : wr_view_expand(&operand->view, &node->space);
         node->operand_count++;
     }
     return node;
@@ -170,19 +189,41 @@ weir_result wr_call_record(const wr_call *call, weir_stream *stream, weir_tensor
     return result == WEIR_OK ? note(call, tensor) : result;
 }
 
+weir_result wr_call_settle(weir_tensor *tensor)
+{
+    wr_storage *storage = tensor->storage;
+    weir_result result = wr_queue_drain(storage->queue, storage);
+    switch (wr_storage_state_of(storage)) {
+    case WR_STORAGE_STATE_READY:
+        return WEIR_OK;
+    case WR_STORAGE_STATE_FAILED:
+        return wr_storage_failure(storage);
+    default:
+        return result;
+    }
+}
+
 weir_result wr_call_run(const wr_call *call, weir_stream *stream, weir_tensor **tensor)
 {
     weir_tensor *fresh = NULL;
     WR_TRY(wr_call_record(call, stream, tensor != NULL ? &fresh : NULL));
-    wr_storage *storage = fresh->storage;
-    weir_result result = wr_queue_drain(storage->queue, storage);
-    if (wr_storage_state_of(storage) != WR_STORAGE_STATE_READY) {
-        result = wr_storage_state_of(storage) == WR_STORAGE_STATE_FAILED
-                     ? wr_storage_failure(storage)
-                     : result;
+    weir_result result = wr_call_settle(fresh);
+    if (result != WEIR_OK) {
         weir_tensor_drop(fresh);
         return result;
     }
     *tensor = fresh;
     return WEIR_OK;
+}
+
+weir_result wr_call_copy(const char *who, weir_tensor *operand, const weir_shape *shape,
+                         weir_tensor **tensor)
+{
+    return wr_call_record(&(wr_call){.who = who,
+                                     .op = WEIR_OP_CAST,
+                                     .dtype = operand->storage->dtype,
+                                     .shape = *shape,
+                                     .operand_count = 1,
+                                     .operands = {operand}},
+                          NULL, tensor);
 }

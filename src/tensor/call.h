@@ -9,8 +9,9 @@
 
 typedef struct wr_call {
     const char *who; /* the public function, for error texts */
-    weir_op op;      /* or, if there is one, `reduce` */
+    weir_op op;      /* or, if there is one, `reduce`... */
     weir_reduce reduce;
+    const wr_named *named; /* or this; copied */
     uint32_t reduced_axes; /* a bit for each of the operand's dimensions */
     bool keep;             /* reduced axes stay, with extent 1 */
     weir_dtype dtype;      /* of the result */
@@ -28,5 +29,12 @@ weir_result wr_call_record(const wr_call *call, weir_stream *stream,
 
 /* The same, and runs it: for tensors that come from outside. */
 weir_result wr_call_run(const wr_call *call, weir_stream *stream, weir_tensor **tensor);
+
+/* Runs what a recorded tensor needs, and nothing else. */
+weir_result wr_call_settle(weir_tensor *tensor);
+
+/* A recorded copy in row-major order, broadcast to a shape. */
+weir_result wr_call_copy(const char *who, weir_tensor *operand, const weir_shape *shape,
+                         weir_tensor **tensor);
 
 #endif

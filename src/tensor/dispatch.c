@@ -5,6 +5,7 @@
 #include "dispatch.h"
 
 #include "error.h"
+#include "launch.h"
 
 #include "kernel/cache.h"
 #include "kernel/dtype.h"
@@ -168,8 +169,7 @@ static uint8_t bind(dispatch *work, weir_buffer buffer, weir_access access)
     }
     if (b == work->binding_count) {
         work->buffers[b] = buffer;
-        work->bindings[b] = (weir_binding){.address = weir_buffer_address(buffer),
-                                           .bytes = weir_buffer_bytes(buffer)};
+        work->bindings[b] = wr_binding_of(buffer, access);
         work->binding_count++;
     }
     work->bindings[b].access |= access;
@@ -182,9 +182,7 @@ static weir_result bind_all(dispatch *work)
     weir_expression *expression = &work->group->expression;
     for (uint8_t v = 0; v < expression->view_count; v++) {
         weir_buffer buffer = work->group->views[v].storage->buffer;
-        if (weir_buffer_stream(buffer) != work->queue->stream) {
-            WR_TRY(weir_buffer_use(buffer, work->queue->stream));
-        }
+        WR_TRY(wr_launch_declare(work->queue, buffer));
         expression->views[v].binding = bind(work, buffer, WEIR_ACCESS_READ);
     }
     expression->output_count = (uint8_t)work->result_count;
@@ -300,7 +298,6 @@ static void count_elements(dispatch *work)
 static weir_result launch(dispatch *work)
 {
     const weir_expression *expression = &work->group->expression;
-    wr_queue *queue = work->queue;
     weir_launch what = {
         .kernel = wr_cache_find(expression),
         .bindings = work->bindings,
@@ -317,21 +314,13 @@ static weir_result launch(dispatch *work)
                        "weir_tensor: no host memory for a kernel of %u steps",
                        (unsigned)expression->step_count);
     }
-    if (queue->argument_buffers) {
-        weir_buffer *buffer = &work->buffers[what.buffer_count++];
-        WR_TRY(wr_arguments_place(&queue->arguments, queue->stream, what.arguments,
-                                  what.argument_bytes, buffer));
-        what.argument_address = weir_buffer_address(*buffer);
-    }
-    return weir_stream_launch(queue->stream, &what);
+    return wr_launch_run(work->queue, &what, work->buffers);
 }
 
 static void count_what_was_done(const dispatch *work)
 {
     weir_tensor_counters *counters = &work->queue->counters;
-    counters->launches++;
     counters->fused += work->group->member_count - 1;
-    counters->argument_writes = work->queue->arguments.writes;
     for (uint32_t r = 0; r < work->result_count; r++) {
         counters->in_place += work->results[r].replaced != NULL;
         counters->buffers += work->results[r].replaced == NULL;

@@ -170,7 +170,8 @@ static bool is_anything_wanted(const wr_group *group, const wr_node *reduction)
 static bool may_join(const wr_group *group, const wr_node *node)
 {
     bool joins =
-        group->expression.reduce == WEIR_REDUCE_NONE && has_room(group, node) &&
+        node->named == NULL && group->expression.reduce == WEIR_REDUCE_NONE &&
+        has_room(group, node) &&
         (group->member_count == 0 || wr_shape_equals(&group->space, &node->space));
     for (uint32_t k = 0; joins && k < node->operand_count; k++) {
         joins = is_at_hand(&node->operands[k]);

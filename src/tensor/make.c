@@ -61,6 +61,44 @@ weir_result weir_tensor_normal(weir_stream *stream, weir_shape shape, float mean
     return make_random(&call, stream, seed, (const float[2]){mean, deviation}, tensor);
 }
 
+/* Uniform numbers and the comparison are one kernel. */
+weir_result weir_tensor_bernoulli(weir_stream *stream, weir_shape shape,
+                                  float probability, uint64_t seed, weir_tensor **tensor)
+{
+    wr_call uniform = {
+        .who = "weir_tensor_bernoulli",
+        .op = WEIR_OP_UNIFORM,
+        .shape = shape,
+        .scalar_count = 4,
+        .scalars = {(int32_t)(uint32_t)seed, (int32_t)(uint32_t)(seed >> 32),
+                    bits_of(0.0F), bits_of(1.0F)},
+    };
+    weir_tensor *numbers = NULL;
+    if (!(probability >= 0 && probability <= 1)) {
+        return wr_fail(WEIR_INVALID, "%s: %g is no probability", uniform.who,
+                       (double)probability);
+    }
+    WR_TRY(wr_call_record(&uniform, stream, tensor != NULL ? &numbers : NULL));
+    const wr_call below = {.who = uniform.who,
+                           .op = WEIR_OP_LT,
+                           .dtype = WEIR_DTYPE_BOOL,
+                           .shape = shape,
+                           .operand_count = 1,
+                           .operands = {numbers},
+                           .scalar_count = 1,
+                           .scalars = {bits_of(probability)}};
+    weir_tensor *made = NULL;
+    weir_result result = wr_call_record(&below, stream, &made);
+    weir_tensor_drop(numbers);
+    result = result == WEIR_OK ? wr_call_settle(made) : result;
+    if (result != WEIR_OK) {
+        weir_tensor_drop(made);
+        return result;
+    }
+    *tensor = made;
+    return WEIR_OK;
+}
+
 /* ---- one value ---- */
 
 static weir_result fill(const char *who, weir_stream *stream, const weir_shape *shape,

@@ -15,5 +15,6 @@ void wr_node_destroy(wr_node *node)
         node->storage->node = NULL;
     }
     wr_storage_release(node->storage);
+    wr_memory_free(node->named);
     wr_memory_free(node);
 }

@@ -3,6 +3,7 @@
 #ifndef WR_TENSOR_NODE_H
 #define WR_TENSOR_NODE_H
 
+#include "named.h"
 #include "storage.h"
 #include "view.h"
 
@@ -17,10 +18,12 @@ typedef struct wr_operand {
 
 struct wr_node {
     wr_storage *storage; /* of the result; one reference */
+    wr_named *named;     /* the node's own; NULL: `op` or `reduce` says what it does */
     weir_op op;          /* unused by a reduction */
     weir_reduce reduce;
     uint32_t reduced_axes; /* a bit for each dimension of the space */
-    weir_shape space;      /* the result's shape; of a reduction, its operand's */
+    weir_shape space;      /* the result's shape; of a reduction, its operand's; named
+                              nodes need none, their words say it all */
     uint32_t operand_count;
     uint32_t scalar_count;
     wr_operand operands[WR_NODE_OPERANDS];

@@ -105,7 +105,8 @@ static void fail_nodes(wr_node *const *nodes, uint32_t count, weir_result failur
     }
 }
 
-static weir_result failure_of_operands(const wr_node *node)
+/* What is before a node has run, so an operand that is not there has failed. */
+static weir_result check_operands(const wr_node *node)
 {
     for (uint32_t k = 0; k < node->operand_count; k++) {
         const wr_storage *storage = node->operands[k].storage;
@@ -113,22 +114,38 @@ static weir_result failure_of_operands(const wr_node *node)
             return wr_storage_failure(storage);
         }
     }
-    return wr_fail(WEIR_INVALID, "weir_tensor: an operand is not computed yet");
+    return WEIR_OK;
 }
 
-/* One kernel for as many of the first nodes as can share it; `*done` have left the queue
- * then. */
-static weir_result run_some(wr_queue *queue, wr_node *const *nodes, uint32_t count,
-                            uint32_t *done)
+static weir_result run_named(wr_queue *queue, wr_node *node)
+{
+    WR_TRY(check_operands(node));
+    return wr_named_run(queue, node);
+}
+
+static weir_result run_group(wr_queue *queue, wr_node *const *nodes, uint32_t count,
+                             uint32_t *members)
 {
     wr_group group;
+    *members = 1;
+    WR_TRY(check_operands(nodes[0]));
     wr_group_fill(&group, nodes, count);
     while (group.member_count > 1 && !wr_dispatch_fits(queue, &group)) {
         wr_group_fill(&group, nodes, group.member_count / 2);
     }
-    uint32_t members = group.member_count > 0 ? group.member_count : 1;
-    weir_result result = group.member_count > 0 ? wr_dispatch_run(queue, &group)
-                                                : failure_of_operands(nodes[0]);
+    *members = group.member_count;
+    return wr_dispatch_run(queue, &group);
+}
+
+/* One launch for as many of the first nodes as can share it; `*done` have left the queue
+ * then. */
+static weir_result run_some(wr_queue *queue, wr_node *const *nodes, uint32_t count,
+                            uint32_t *done)
+{
+    uint32_t members = 1;
+    weir_result result = nodes[0]->named != NULL
+                             ? run_named(queue, nodes[0])
+                             : run_group(queue, nodes, count, &members);
     *done = 0;
     if (wr_is_shortage(result)) {
         return result;

@@ -25,9 +25,10 @@
 
 struct wr_queue {
     weir_stream *stream;
-    uint32_t max_bindings; /* of a launch */
-    bool argument_buffers; /* launches need theirs in device memory */
-    pthread_mutex_t mutex; /* guards all below */
+    uint32_t max_bindings;   /* of a launch */
+    bool argument_buffers;   /* launches need theirs in device memory */
+    bool exclusive_bindings; /* no buffer may be bound twice */
+    pthread_mutex_t mutex;   /* guards all below */
     wr_node *nodes[WR_QUEUE_LENGTH];
     uint32_t count;
     wr_arguments arguments;

@@ -110,6 +110,7 @@ static weir_result create(const char *who, weir_stream *stream, wr_queue **queue
     made->stream = stream;
     made->max_bindings = properties.max_bindings;
     made->argument_buffers = properties.argument_buffers;
+    made->exclusive_bindings = properties.exclusive_bindings;
     if (!init_mutex(&made->mutex)) {
         wr_memory_free(made);
         return no_memory(who);

@@ -39,6 +39,35 @@ wr_view wr_view_expand(const wr_view *view, const weir_shape *shape)
     return expanded;
 }
 
+/* Whether start, start + step... are below `extent`, `count` times. */
+static bool is_within(uint64_t extent, const wr_slice *slice)
+{
+    if (slice->count == 0 || slice->start >= extent || slice->step == 0) {
+        return false;
+    }
+    uint64_t stride = slice->step > 0 ? (uint64_t)slice->step : 0 - (uint64_t)slice->step;
+    uint64_t room = slice->step > 0 ? extent - 1 - slice->start : slice->start;
+    return slice->count - 1 <= room / stride;
+}
+
+weir_result wr_view_slice(const char *who, const wr_view *view, const wr_slice *slice,
+                          wr_view *part)
+{
+    uint32_t d = slice->axis;
+    if (!is_within(view->shape.extent[d], slice)) {
+        return wr_fail(WEIR_INVALID,
+                       "%s: %" PRIu64 " elements from %" PRIu64 " on, every %" PRId64
+                       "th, of an axis of %" PRIu64,
+                       who, slice->count, slice->start, slice->step,
+                       view->shape.extent[d]);
+    }
+    *part = *view;
+    part->offset += (int64_t)slice->start * view->strides[d];
+    part->strides[d] *= slice->step;
+    part->shape.extent[d] = slice->count;
+    return WEIR_OK;
+}
+
 weir_result wr_axis_find(const char *who, uint32_t rank, int32_t axis, uint32_t *found)
 {
     int64_t number = axis < 0 ? (int64_t)axis + rank : axis;

@@ -39,6 +39,18 @@ bool wr_view_is_plain(const wr_view *view);
 /* The same elements seen from a shape that the view's is broadcast to. */
 wr_view wr_view_expand(const wr_view *view, const weir_shape *shape);
 
+/* Elements start, start + step... of an axis, `count` of them. */
+typedef struct wr_slice {
+    uint32_t axis;
+    uint64_t start;
+    uint64_t count;
+    int64_t step;
+} wr_slice;
+
+/* INVALID if some of them are not there. */
+weir_result wr_view_slice(const char *who, const wr_view *view, const wr_slice *slice,
+                          wr_view *part);
+
 /* "axis -1" as a number below `rank`; INVALID if there is none. */
 weir_result wr_axis_find(const char *who, uint32_t rank, int32_t axis, uint32_t *found);
 

@@ -34,18 +34,6 @@ static weir_result make_view(const wr_note *note, weir_tensor *operand,
 
 /* ---- reshape ---- */
 
-/* The elements in row-major order, in a storage of their own. */
-static weir_result copy(const char *who, weir_tensor *operand, weir_tensor **tensor)
-{
-    return wr_call_record(&(wr_call){.who = who,
-                                     .op = WEIR_OP_CAST,
-                                     .dtype = operand->storage->dtype,
-                                     .shape = operand->view.shape,
-                                     .operand_count = 1,
-                                     .operands = {operand}},
-                          NULL, tensor);
-}
-
 /* Row-major from some element on, which is all that a new shape needs. */
 static bool is_row_major(const wr_view *view)
 {
@@ -72,7 +60,7 @@ weir_result weir_tensor_reshape(weir_tensor *operand, weir_shape shape,
     if (is_row_major(&operand->view)) {
         weir_tensor_clone(source);
     } else {
-        WR_TRY(copy(who, operand, &source));
+        WR_TRY(wr_call_copy(who, operand, &operand->view.shape, &source));
     }
     wr_view view = wr_view_of_shape(&shape);
     view.offset = source->view.offset;
@@ -126,34 +114,15 @@ weir_result weir_tensor_transpose(weir_tensor *operand, int32_t one, int32_t oth
 
 /* ---- parts and repetitions ---- */
 
-/* Whether start, start + step... are below `extent`, `count` times. */
-static bool is_within(uint64_t extent, uint64_t start, uint64_t count, int64_t step)
-{
-    if (count == 0 || start >= extent || step == 0) {
-        return false;
-    }
-    uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
-    uint64_t room = step > 0 ? extent - 1 - start : start;
-    return count - 1 <= room / stride;
-}
-
 weir_result weir_tensor_slice(weir_tensor *operand, int32_t axis, uint64_t start,
                               uint64_t count, int64_t step, weir_tensor **tensor)
 {
     const char *who = "weir_tensor_slice";
-    uint32_t d;
+    wr_slice slice = {.start = start, .count = count, .step = step};
+    wr_view view;
     WR_TRY(check(who, operand, tensor));
-    WR_TRY(wr_axis_find(who, operand->view.shape.rank, axis, &d));
-    wr_view view = operand->view;
-    if (!is_within(view.shape.extent[d], start, count, step)) {
-        return wr_fail(WEIR_INVALID,
-                       "%s: %" PRIu64 " elements from %" PRIu64 " on, every %" PRId64
-                       "th, of an axis of %" PRIu64,
-                       who, count, start, step, view.shape.extent[d]);
-    }
-    view.offset += (int64_t)start * view.strides[d];
-    view.strides[d] *= step;
-    view.shape.extent[d] = count;
+    WR_TRY(wr_axis_find(who, operand->view.shape.rank, axis, &slice.axis));
+    WR_TRY(wr_view_slice(who, &operand->view, &slice, &view));
     return make_view(&(wr_note){.who = who, .rule = &wr_rule_missing}, operand, &view,
                      tensor);
 }

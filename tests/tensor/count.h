@@ -7,15 +7,22 @@
 
 #include <weir/kernel.h>
 
+#include <string.h>
+
 static weir_driver_table watched;
 static const weir_driver_table *host_table;
 static uint64_t launch_count;
 static weir_result refuse_with;         /* what launches return instead of running */
 static weir_expression last_expression; /* of the last launch */
+static union {
+    weir_matmul_words matmul;
+    weir_move_words move;
+} last_words; /* of the last launch that was no expression */
 static size_t last_binding_count;
 static size_t most_bindings;
 static uint64_t last_argument_address;
 static bool want_argument_buffers;
+static bool want_exclusive_bindings;
 static uint32_t want_max_bindings;
 
 static inline weir_result watch_launch(weir_driver *driver, weir_driver_stream on,
@@ -25,7 +32,11 @@ static inline weir_result watch_launch(weir_driver *driver, weir_driver_stream o
         return weir_driver_error(refuse_with, "refused by the test");
     }
     launch_count++;
-    last_expression = *launch->kernel->expression;
+    if (launch->kernel->kind == WEIR_KERNEL_EXPRESSION) {
+        last_expression = *launch->kernel->expression;
+    } else {
+        memcpy(&last_words, launch->arguments, launch->argument_bytes);
+    }
     last_binding_count = launch->binding_count;
     most_bindings =
         last_binding_count > most_bindings ? last_binding_count : most_bindings;
@@ -42,6 +53,7 @@ static inline void watch_properties(weir_driver *driver,
 {
     host_table->properties(driver, properties);
     properties->argument_buffers = want_argument_buffers;
+    properties->exclusive_bindings = want_exclusive_bindings;
     properties->max_bindings = want_max_bindings;
 }
 
@@ -73,6 +85,12 @@ static inline int open_watched_with_argument_buffers(void **state)
     return open_watched(state);
 }
 
+static inline int open_watched_with_exclusive_bindings(void **state)
+{
+    want_exclusive_bindings = true;
+    return open_watched(state);
+}
+
 static inline int open_watched_with_four_bindings(void **state)
 {
     want_max_bindings = 4;
@@ -82,6 +100,7 @@ static inline int open_watched_with_four_bindings(void **state)
 static inline int close_watched(void **state)
 {
     want_argument_buffers = false;
+    want_exclusive_bindings = false;
     want_max_bindings = 0;
     return close_device(state);
 }

@@ -235,6 +235,9 @@ static weir_result host_launch(weir_driver *driver, weir_driver_stream stream,
                         "host: kernel \"%s\" has no host form; set its `host`",
                         kernel->name != NULL ? kernel->name : "");
     }
+    if (kernel->host_ready != NULL) {
+        WR_TRY(kernel->host_ready(kernel));
+    }
     wr_lock_take(&stream_of(stream)->lock);
     wr_workers_run(&host_of(driver)->workers, launch);
     wr_lock_leave(&stream_of(stream)->lock);
