@@ -55,7 +55,7 @@ static const char *value_of(weir_dtype dtype)
 static const char *reduce_name(weir_reduce reduce)
 {
     switch (reduce) {
-#define NAME(name, number, function)                                                     \
+#define NAME(name, number, function, domain)                                             \
     case WEIR_REDUCE_##name:                                                             \
         return #function;
         WEIR_REDUCE_LIST(NAME)
@@ -515,6 +515,10 @@ weir_result wr_source_write_cuda(const weir_kernel *kernel, weir_write_fn write,
     if (kernel->kind != WEIR_KERNEL_EXPRESSION) {
         return weir_driver_error(WEIR_UNSUPPORTED, "kernel \"%s\" has no form in CUDA C",
                                  kernel->name);
+    }
+    if (kernel->expression->reduce > WEIR_REDUCE_MIN) {
+        return weir_driver_error(WEIR_UNSUPPORTED, "cuda: no kernel for %s yet",
+                                 reduce_name(kernel->expression->reduce));
     }
     put_expression(&w);
     return w.text.result;

@@ -341,6 +341,11 @@ static void write_reduction(shader *s)
 weir_result wr_source_write_wgsl(const weir_kernel *kernel, weir_write_fn write,
                                  void *context)
 {
+    weir_reduce reduce = kernel->expression->reduce;
+    if (reduce == WEIR_REDUCE_MEAN || reduce == WEIR_REDUCE_ARGMAX) {
+        return weir_driver_error(WEIR_UNSUPPORTED, "webgpu: no kernel for %s yet",
+                                 reduce == WEIR_REDUCE_MEAN ? "mean" : "argmax");
+    }
     shader s = {
         .out = {.write = write, .context = context},
         .expression = kernel->expression,

@@ -153,12 +153,19 @@ static weir_result record(const wr_call *call, wr_queue *queue, uint64_t element
     return WEIR_OK;
 }
 
+static const wr_rule *rule_of(const wr_call *call)
+{
+    if (call->named != NULL) {
+        return &wr_rule_missing;
+    }
+    return call->reduce != WEIR_REDUCE_NONE ? wr_rule_of_reduce(call->reduce)
+                                            : wr_rule_of_op(call->op);
+}
+
 static weir_result note(const wr_call *call, weir_tensor **tensor)
 {
     wr_note what = {.who = call->who,
-                    .rule = call->reduce != WEIR_REDUCE_NONE
-                                ? wr_rule_of_reduce(call->reduce)
-                                : wr_rule_of_op(call->op),
+                    .rule = rule_of(call),
                     .operand_count = call->operand_count,
                     .operands = call->operands,
                     .attributes = {.axes = call->reduced_axes}};
@@ -167,6 +174,11 @@ static weir_result note(const wr_call *call, weir_tensor **tensor)
         memcpy(&scalar, call->scalars, sizeof scalar);
         what.attributes.has_scalar = true;
         what.attributes.scalar = (double)scalar;
+    }
+    if (call->named != NULL) {
+        what.attributes.axis = call->named->axis;
+        what.attributes.start = call->named->start;
+        what.attributes.step = call->named->step;
     }
     return wr_tape_note(&what, tensor);
 }

@@ -8,6 +8,8 @@
 #include "kernel/dtype.h"
 #include "kernel/named.h"
 
+#include <string.h>
+
 /* Two operands and the result, or an operand's copy. */
 #define BINDINGS 3
 
@@ -49,13 +51,15 @@ static weir_result copy(wr_queue *queue, const wr_storage *from, weir_buffer to)
 
 /* ---- the result ---- */
 
-/* Whether nobody but the node has a reference on operand 0, as tensor or as buffer. */
+/* Whether nobody but the node has a reference on operand 0, as tensor or as buffer, and
+ * its bytes are already counted under the result's tag. */
 static bool can_be_taken_over(const named_run *work)
 {
     const wr_storage *target = work->node->operands[0].storage;
     return atomic_load_explicit(&target->references, memory_order_acquire) == 1 &&
            weir_buffer_references(target->buffer) == 1 &&
-           weir_buffer_stream(target->buffer) == work->queue->stream;
+           weir_buffer_stream(target->buffer) == work->queue->stream &&
+           strcmp(target->tag, work->node->tag) == 0;
 }
 
 static weir_result make_result(named_run *work)
@@ -154,7 +158,7 @@ weir_result wr_named_run(wr_queue *queue, wr_node *node)
     if (work.is_in_place) {
         node->operands[0].storage->buffer = WEIR_NO_BUFFER;
     }
-    wr_storage_become_ready(node->storage, work.result);
+    wr_storage_become_ready(node->storage, work.result, node->tag);
     return WEIR_OK;
 
 undo_result:

@@ -23,6 +23,16 @@ static weir_tensor *of_sum(FORMULA)
     return keep_axes(f, e, dy);
 }
 
+static weir_tensor *of_mean(FORMULA)
+{
+    uint64_t count = 1;
+    const weir_shape *shape = &e->inputs[k].shape;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        count *= (e->attributes.axes >> d & 1) != 0 ? shape->extent[d] : 1;
+    }
+    return keep_axes(f, e, wr_formula_scalar(f, WEIR_OP_MUL, dy, 1.0 / (double)count));
+}
+
 /* Each of the elements that are the extreme gets an equal part. */
 static weir_tensor *of_extreme(FORMULA)
 {
@@ -40,6 +50,14 @@ static weir_tensor *of_extreme(FORMULA)
 #define RULE_SUM                                                                         \
     {                                                                                    \
         .gradient = of_sum                                                               \
+    }
+#define RULE_MEAN                                                                        \
+    {                                                                                    \
+        .gradient = of_mean                                                              \
+    }
+#define RULE_ARGMAX                                                                      \
+    {                                                                                    \
+        .gradient = NULL                                                                 \
     }
 #define RULE_MAX                                                                         \
     {                                                                                    \

@@ -298,7 +298,9 @@ static void reductions__gradients_are_the_slopes(void **state)
 {
     (void)state;
 #define CHECK_REDUCE(name, number, function, ...)                                        \
-    check_reduce(WEIR_REDUCE_##name, #function);
+    if (WEIR_REDUCE_##name != WEIR_REDUCE_ARGMAX) { /* its results are no floats */      \
+        check_reduce(WEIR_REDUCE_##name, #function);                                     \
+    }
     WEIR_REDUCE_LIST(CHECK_REDUCE)
 }
 
@@ -307,6 +309,12 @@ static void reductions__gradients_are_the_slopes(void **state)
 #define CASES(X)                                                                         \
     X(cast, take_operand(WEIR_SHAPE(2, 3), -1, 1),                                       \
       weir_tensor_cast(in[0], WEIR_DTYPE_F32, out))                                      \
+    X(clamp, take_operand(WEIR_SHAPE(2, 3), -1, 1),                                      \
+      weir_tensor_clamp(in[0], -0.52, 0.48, out))                                        \
+    X(softmax, take_operand(WEIR_SHAPE(3, 4), -1, 1),                                    \
+      weir_tensor_softmax(in[0], 1, out))                                                \
+    X(log_softmax, take_operand(WEIR_SHAPE(3, 4), -1, 1),                                \
+      weir_tensor_log_softmax(in[0], 0, out))                                            \
     X(reshape, take_operand(WEIR_SHAPE(2, 6), -1, 1),                                    \
       weir_tensor_reshape(in[0], WEIR_SHAPE(3, 1, 4), out))                              \
     X(transpose, take_operand(WEIR_SHAPE(2, 3, 4), -1, 1),                               \
@@ -426,10 +434,13 @@ static void slice__says_that_it_has_no_gradient(void **state)
 
 /* ---- the header ---- */
 
-static const char *const covered[] = {"unary",    "binary", "binary_scalar",
-                                      "reduce",   "where",  "slice",
+/* slice, and what stands behind the first six, says that it has no gradient yet. */
+static const char *const covered[] = {
+    "unary",        "binary",      "binary_scalar", "reduce", "where",
+    "slice",        "matmul",      "concat",        "place",  "gather",
+    "index_select", "scatter_add", "cross_entropy",
 #define NAME(name, taken, call) #name,
-                                      CASES(NAME)
+    CASES(NAME)
 #undef NAME
 };
 

@@ -66,6 +66,7 @@ static void webgpu_properties(weir_driver *driver, weir_driver_properties *prope
         .context_bytes = webgpu->context_bytes,
         .own_addresses = true,
         .argument_buffers = true,
+        .exclusive_bindings = true,
         .max_bindings = wr_webgpu_most_bindings(webgpu) - 1, /* the arguments' */
     };
     snprintf(properties->name, sizeof properties->name, "%s", webgpu->name);
