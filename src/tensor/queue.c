@@ -225,6 +225,18 @@ void wr_storage_retag(wr_storage *storage, const char *tag)
     leave(queue);
 }
 
+void wr_storage_copy_tag(wr_storage *storage, char tag[WR_TAG_BYTES])
+{
+    wr_queue *queue = storage->queue;
+    bool is_pending =
+        wr_storage_state_of(storage) == WR_STORAGE_STATE_PENDING && take(queue);
+    const wr_node *node = is_pending ? storage->node : NULL;
+    memcpy(tag, node != NULL ? node->tag : storage->tag, WR_TAG_BYTES);
+    if (is_pending) {
+        leave(queue);
+    }
+}
+
 weir_result wr_storage_settle(wr_storage *storage)
 {
     if (wr_storage_state_of(storage) == WR_STORAGE_STATE_PENDING) {

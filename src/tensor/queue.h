@@ -48,6 +48,9 @@ weir_result wr_queue_drain(wr_queue *queue, const wr_storage *target);
 /* The bytes of a result that has not been computed yet will carry this tag. */
 void wr_storage_retag(wr_storage *storage, const char *tag);
 
+/* The tag that the storage's bytes carry, or will. */
+void wr_storage_copy_tag(wr_storage *storage, char tag[WR_TAG_BYTES]);
+
 /* Sees to it that a storage's elements are in a buffer once its stream gets there. */
 weir_result wr_storage_settle(wr_storage *storage);
 
