@@ -156,7 +156,7 @@ static weir_result record(const wr_call *call, wr_queue *queue, uint64_t element
 static const wr_rule *rule_of(const wr_call *call)
 {
     if (call->named != NULL) {
-        return &wr_rule_missing;
+        return wr_rule_of_kernel(call->named->kind);
     }
     return call->reduce != WEIR_REDUCE_NONE ? wr_rule_of_reduce(call->reduce)
                                             : wr_rule_of_op(call->op);

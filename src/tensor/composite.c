@@ -3,6 +3,8 @@
  * where they are needed again: that costs less than a buffer to keep them, and lets every
  * sum be one kernel with what it sums. */
 #include "call.h"
+#include "rule.h"
+#include "tape.h"
 
 #include "kernel/dtype.h"
 
@@ -73,11 +75,10 @@ static weir_result find_sums(weir_tensor *operand, int32_t axis, sums *made)
     return apply_reduce(WEIR_REDUCE_SUM, &made->sum, axis);
 }
 
-weir_result weir_tensor_softmax(weir_tensor *operand, int32_t axis, weir_tensor **tensor)
+static weir_result softmax(weir_tensor *operand, int32_t axis, weir_tensor **tensor)
 {
     sums made = {0};
     weir_tensor *y = NULL;
-    WR_TRY(check("weir_tensor_softmax", operand, tensor));
     weir_result result = find_sums(operand, axis, &made);
     if (result != WEIR_OK) {
         goto undo_sums;
@@ -93,12 +94,10 @@ undo_sums:
     return result;
 }
 
-weir_result weir_tensor_log_softmax(weir_tensor *operand, int32_t axis,
-                                    weir_tensor **tensor)
+static weir_result log_softmax(weir_tensor *operand, int32_t axis, weir_tensor **tensor)
 {
     sums made = {0};
     weir_tensor *y = NULL;
-    WR_TRY(check("weir_tensor_log_softmax", operand, tensor));
     weir_result result = find_sums(operand, axis, &made);
     if (result != WEIR_OK) {
         goto undo_sums;
@@ -112,6 +111,37 @@ weir_result weir_tensor_log_softmax(weir_tensor *operand, int32_t axis,
 undo_sums:
     drop_sums(&made);
     return result;
+}
+
+/* One of the two, with one entry on the tape for all of it. */
+typedef weir_result (*along_fn)(weir_tensor *operand, int32_t axis, weir_tensor **tensor);
+
+static weir_result run_along(wr_note *note, along_fn function, weir_tensor *operand,
+                             int32_t axis, weir_tensor **tensor)
+{
+    uint32_t found;
+    WR_TRY(check(note->who, operand, tensor));
+    WR_TRY(wr_axis_find(note->who, operand->view.shape.rank, axis, &found));
+    note->operand_count = 1;
+    note->operands = &operand;
+    note->attributes.axes = 1u << found;
+    wr_tape_pause();
+    weir_result result = function(operand, axis, tensor);
+    wr_tape_resume();
+    return result == WEIR_OK ? wr_tape_note(note, tensor) : result;
+}
+
+weir_result weir_tensor_softmax(weir_tensor *operand, int32_t axis, weir_tensor **tensor)
+{
+    wr_note note = {.who = "weir_tensor_softmax", .rule = &wr_rule_softmax};
+    return run_along(&note, softmax, operand, axis, tensor);
+}
+
+weir_result weir_tensor_log_softmax(weir_tensor *operand, int32_t axis,
+                                    weir_tensor **tensor)
+{
+    wr_note note = {.who = "weir_tensor_log_softmax", .rule = &wr_rule_log_softmax};
+    return run_along(&note, log_softmax, operand, axis, tensor);
 }
 
 /* ---- cross entropy ---- */
@@ -148,20 +178,33 @@ static weir_result finish_loss(sums *made, weir_tensor *picked, weir_tensor **te
     return weir_tensor_reduce(WEIR_REDUCE_MEAN, made->sum, WEIR_ALL_AXES, false, tensor);
 }
 
-weir_result weir_tensor_cross_entropy(weir_tensor *logits, weir_tensor *targets,
-                                      weir_tensor **tensor)
+static weir_result cross_entropy(weir_tensor *logits, weir_tensor *targets,
+                                 weir_tensor **tensor)
 {
-    const char *who = "weir_tensor_cross_entropy";
     sums made = {0};
     weir_tensor *picked = NULL;
-    WR_TRY(check(who, logits, tensor));
-    WR_TRY(check_targets(who, logits, targets));
     weir_result result = find_sums(logits, 1, &made);
     result = result == WEIR_OK ? pick(logits, targets, &picked) : result;
     result = result == WEIR_OK ? finish_loss(&made, picked, tensor) : result;
     weir_tensor_drop(picked);
     drop_sums(&made);
     return result;
+}
+
+weir_result weir_tensor_cross_entropy(weir_tensor *logits, weir_tensor *targets,
+                                      weir_tensor **tensor)
+{
+    weir_tensor *const operands[2] = {logits, targets};
+    const wr_note note = {.who = "weir_tensor_cross_entropy",
+                          .rule = &wr_rule_cross_entropy,
+                          .operand_count = 2,
+                          .operands = operands};
+    WR_TRY(check(note.who, logits, tensor));
+    WR_TRY(check_targets(note.who, logits, targets));
+    wr_tape_pause();
+    weir_result result = cross_entropy(logits, targets, tensor);
+    wr_tape_resume();
+    return result == WEIR_OK ? wr_tape_note(&note, tensor) : result;
 }
 
 /* ---- others ---- */

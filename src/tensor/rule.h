@@ -27,6 +27,7 @@ struct wr_rule {
 
 const wr_rule *wr_rule_of_op(weir_op op);
 const wr_rule *wr_rule_of_reduce(weir_reduce reduce);
+const wr_rule *wr_rule_of_kernel(weir_kernel_kind kind);
 
 /* Of an operation that has none: backward says so, instead of leaving a part out. */
 extern const wr_rule wr_rule_missing;
@@ -35,5 +36,12 @@ extern const wr_rule wr_rule_missing;
 extern const wr_rule wr_rule_reshape;
 extern const wr_rule wr_rule_permute; /* order */
 extern const wr_rule wr_rule_expand;
+extern const wr_rule wr_rule_slice; /* axis, start, step */
+
+/* One for all of what a function is made of; computed with the tape paused. */
+extern const wr_rule wr_rule_concat;      /* axis */
+extern const wr_rule wr_rule_softmax;     /* axes */
+extern const wr_rule wr_rule_log_softmax; /* axes */
+extern const wr_rule wr_rule_cross_entropy;
 
 #endif

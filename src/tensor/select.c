@@ -2,6 +2,8 @@
 /* Elements by index, and parts put together: kernels over a space in which each binding
  * is seen through a view (weir_move_words). */
 #include "call.h"
+#include "rule.h"
+#include "tape.h"
 
 #include "kernel/dtype.h"
 
@@ -397,5 +399,15 @@ weir_result weir_tensor_concat(weir_tensor *const *operands, uint32_t count, int
     WR_TRY(wr_axis_find(call.who, operands[0]->view.shape.rank, axis, &slice.axis));
     WR_TRY(check_parts(&call, operands, count, &slice));
     WR_TRY(wr_shape_count(call.who, &call.shape, &elements));
-    return join(&call, operands, count, &slice, tensor);
+    wr_tape_pause();
+    weir_result result = join(&call, operands, count, &slice, tensor);
+    wr_tape_resume();
+    return result == WEIR_OK
+               ? wr_tape_note(&(wr_note){.who = call.who,
+                                         .rule = &wr_rule_concat,
+                                         .operand_count = count,
+                                         .operands = operands,
+                                         .attributes = {.axis = slice.axis}},
+                              tensor)
+               : result;
 }

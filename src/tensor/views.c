@@ -123,8 +123,12 @@ weir_result weir_tensor_slice(weir_tensor *operand, int32_t axis, uint64_t start
     WR_TRY(check(who, operand, tensor));
     WR_TRY(wr_axis_find(who, operand->view.shape.rank, axis, &slice.axis));
     WR_TRY(wr_view_slice(who, &operand->view, &slice, &view));
-    return make_view(&(wr_note){.who = who, .rule = &wr_rule_missing}, operand, &view,
-                     tensor);
+    const wr_note note = {
+        .who = who,
+        .rule = &wr_rule_slice,
+        .attributes = {.axis = slice.axis, .start = start, .step = step},
+    };
+    return make_view(&note, operand, &view, tensor);
 }
 
 weir_result weir_tensor_expand(weir_tensor *operand, weir_shape shape,
