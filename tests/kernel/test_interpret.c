@@ -3,6 +3,7 @@
 #include "kernel/cache.h"
 #include "kernel/dtype.h"
 #include "kernel/operation.h"
+#include "support/operations.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -69,87 +70,6 @@ static void run_operation(weir_op op, weir_dtype dtype, weir_dtype result)
     launch.kernel->host(&launch, 0, COUNT);
 }
 
-/* In double, written apart from the loops. */
-static double reference(weir_op op, double a, double b)
-{
-    switch (op) {
-    case WEIR_OP_NEG:
-        return -a;
-    case WEIR_OP_ABS:
-        return fabs(a);
-    case WEIR_OP_EXP:
-        return exp(a);
-    case WEIR_OP_LOG:
-        return log(a);
-    case WEIR_OP_SQRT:
-        return sqrt(a);
-    case WEIR_OP_RSQRT:
-        return 1 / sqrt(a);
-    case WEIR_OP_RECIP:
-        return 1 / a;
-    case WEIR_OP_TANH:
-        return tanh(a);
-    case WEIR_OP_SIGMOID:
-        return 1 / (1 + exp(-a));
-    case WEIR_OP_RELU:
-        return fmax(a, 0);
-    case WEIR_OP_GELU:
-        return a / 2 * (1 + erf(a / sqrt(2)));
-    case WEIR_OP_SIN:
-        return sin(a);
-    case WEIR_OP_COS:
-        return cos(a);
-    case WEIR_OP_NOT:
-        return a == 0;
-    case WEIR_OP_ADD:
-        return a + b;
-    case WEIR_OP_SUB:
-        return a - b;
-    case WEIR_OP_MUL:
-        return a * b;
-    case WEIR_OP_DIV:
-        return a / b;
-    case WEIR_OP_MIN:
-        return fmin(a, b);
-    case WEIR_OP_MAX:
-        return fmax(a, b);
-    case WEIR_OP_POW:
-        return pow(a, b);
-    case WEIR_OP_EQ:
-        return a == b;
-    case WEIR_OP_NE:
-        return a != b;
-    case WEIR_OP_LT:
-        return a < b;
-    case WEIR_OP_LE:
-        return a <= b;
-    case WEIR_OP_GT:
-        return a > b;
-    case WEIR_OP_GE:
-        return a >= b;
-    case WEIR_OP_AND:
-        return a != 0 && b != 0;
-    case WEIR_OP_OR:
-        return a != 0 || b != 0;
-    default:
-        fail_msg("operation %d has no reference", (int)op);
-        return 0;
-    }
-}
-
-/* What a value is in a dtype; integer division cuts off, and by 0 it gives 0. */
-static double expected_of(weir_op op, weir_dtype dtype, const float in[2])
-{
-    double a = (double)in[0];
-    double b = (double)in[1];
-    if (dtype == WEIR_DTYPE_I32) {
-        a = trunc(a);
-        b = trunc(b);
-        return op == WEIR_OP_DIV && b == 0 ? 0 : trunc(reference(op, a, b));
-    }
-    return dtype == WEIR_DTYPE_BOOL ? reference(op, a != 0, b != 0) : reference(op, a, b);
-}
-
 static void check_operation(weir_op op, weir_dtype dtype)
 {
     weir_dtype result;
@@ -161,7 +81,8 @@ static void check_operation(weir_op op, weir_dtype dtype)
                        : dtype == WEIR_DTYPE_F16 ? 0x1p-10
                                                  : 0x1p-21;
     for (int i = 0; i < COUNT; i++) {
-        double expected = expected_of(op, dtype, (const float[2]){one[i], other[i]});
+        double expected =
+            operation_reference_of(op, dtype, (double)one[i], (double)other[i]);
         double got = (double)out[i];
         bool same = isnan(expected) ? isnan(got)
                     : isinf(expected)
