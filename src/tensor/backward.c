@@ -217,21 +217,19 @@ static weir_result go_back(const wr_walk *walk, weir_tensor *tensor,
     return deposit_all(walk);
 }
 
-static weir_result run_backward(const wr_walk *walk, weir_tensor *tensor,
-                                const weir_backward_desc *asked)
+/* With the tape paused, and under its tag. */
+static weir_result run_backward(weir_tensor *tensor, const weir_backward_desc *asked)
 {
-    WR_TRY(weir_tag_push(WR_TAPE_TAG));
-    wr_tape_pause();
-    weir_result result = go_back(walk, tensor, asked);
-    wr_tape_resume();
-    weir_tag_pop();
+    wr_walk walk = {0};
+    WR_TRY(wr_walk_claim(&walk, tensor->entry));
+    weir_result result = go_back(&walk, tensor, asked);
+    wr_walk_finish(&walk, !asked->keep_tape);
     return result;
 }
 
 weir_result weir_tensor_backward(weir_tensor *tensor, const weir_backward_desc *desc)
 {
     const weir_backward_desc asked = desc != NULL ? *desc : (weir_backward_desc){0};
-    wr_walk walk = {0};
     if (tensor == NULL || tensor->entry == NULL) {
         return wr_fail(WEIR_INVALID,
                        "%s: the tensor is %s; only what was made from a leaf, which "
@@ -239,8 +237,10 @@ weir_result weir_tensor_backward(weir_tensor *tensor, const weir_backward_desc *
                        who, tensor == NULL ? "NULL" : "not tracked");
     }
     WR_TRY(check_gradient(tensor, asked.gradient));
-    WR_TRY(wr_walk_claim(&walk, tensor->entry));
-    weir_result result = run_backward(&walk, tensor, &asked);
-    wr_walk_finish(&walk, !asked.keep_tape);
+    WR_TRY(weir_tag_push(WR_TAPE_TAG));
+    wr_tape_pause();
+    weir_result result = run_backward(tensor, &asked);
+    wr_tape_resume();
+    weir_tag_pop();
     return result;
 }
