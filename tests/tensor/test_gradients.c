@@ -168,6 +168,9 @@ static weir_result read_all(weir_tensor *const *in, weir_tensor *out)
     weir_result result = weir_tensor_into_data(out, values, MOST_ELEMENTS);
     for (uint32_t k = 0; result == WEIR_OK && k < operand_count; k++) {
         weir_tensor *gradient = NULL;
+        if (operands[k].is_constant) {
+            continue;
+        }
         result = weir_tensor_gradient(in[k], &gradient);
         result = result == WEIR_OK
                      ? weir_tensor_into_data(gradient, values, MOST_ELEMENTS)
@@ -184,7 +187,8 @@ static weir_result try_once(void)
     weir_tensor *out = NULL;
     for (uint32_t k = 0; k < operand_count; k++) {
         weir_tensor *plain = make(&operands[k]);
-        assert_ok(weir_tensor_track(plain, &in[k]));
+        assert_ok(operands[k].is_constant ? weir_tensor_detach(plain, &in[k])
+                                          : weir_tensor_track(plain, &in[k]));
         weir_tensor_drop(plain);
     }
     weir_result result = operation(in, &out);
@@ -216,6 +220,13 @@ static void assert_nothing_stays(void)
 
 /* ---- comparing ---- */
 
+/* On the host every element is looked at. Elsewhere the formulas are the same, each
+ * launch costs much more, and some elements will do. */
+static uint64_t element_step(void)
+{
+    return strcmp(weir_device_name(device), "host") == 0 ? 1 : 7;
+}
+
 static void compare(const char *name, double tolerance)
 {
     float gradients[MOST_OPERANDS][MOST_ELEMENTS];
@@ -225,7 +236,7 @@ static void compare(const char *name, double tolerance)
     find_gradients(gradients);
     for (uint32_t k = 0; k < operand_count; k++) {
         for (uint64_t i = 0; !operands[k].is_constant && i < count_of(operands[k].shape);
-             i++) {
+             i += element_step()) {
             double expected = slope(&operands[k], i);
             double found = (double)gradients[k][i];
             if (!(fabs(found - expected) <= tolerance * (1 + fabs(expected)))) {
