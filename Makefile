@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Short names for what CMake does (CMakePresets.json). Every target installs what it needs first.
 #   make            the release build; the command is build/weir
-#   make demo       the reference experiment on the host driver
+#   make demo       the reference experiment on the host driver, or with DEVICE=webgpu on that one,
+#                   for which it fetches Dawn and, without a GPU, Vulkan in software
 #   make test       everything that must pass before a change goes in
 #   make soak       the same tests for hours, the fuzzers ten minutes each
 #   make bench      the benchmarks
@@ -16,6 +17,8 @@
 SHELL = /bin/bash
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+DEVICE ?= host
+DEMO ?=
 
 # $(call build,PRESET,OPTIONS)
 build = cmake --preset $(1) $(2) >build/$(1).log || { cat build/$(1).log; exit 1; }; \
@@ -37,7 +40,8 @@ build:
 	mkdir -p build
 
 demo: all
-	build/weir demo
+	@case "$(DEVICE)" in webgpu*) tools/setup webgpu && . build/webgpu/env ;; esac; \
+		set -x; build/weir demo --device $(DEVICE) $(DEMO)
 
 # The plain build's tests come last, so that ctest's own closing lines end the output.
 test: setup all

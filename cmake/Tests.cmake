@@ -130,6 +130,10 @@ foreach(source IN LISTS examples)
     weir_add_test(example.${name} example_${name})
 endforeach()
 
+if(EXISTS ${webgpu_folder}/libwebgpu_dawn.so AND TARGET example_letting_go)
+    weir_add_test(example.letting_go_webgpu example_letting_go webgpu)
+endif()
+
 file(GLOB_RECURSE scripts CONFIGURE_DEPENDS tests/test_*.sh tests/test_*.py)
 if(WEIR_SANITIZE)
     list(FILTER scripts EXCLUDE REGEX "/tests/tools/") # they run nothing that is built here

@@ -13,7 +13,7 @@ _weir()
     fi
     case $before in
     --device)
-        mapfile -t COMPREPLY < <(compgen -W "host sim" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "host sim cuda webgpu" -- "$word")
         return
         ;;
     --preset)
@@ -29,7 +29,7 @@ _weir()
         ;;
     esac
     case ${COMP_WORDS[1]} in
-    demo) options="--device --preset --idle --idle-ms --json --help" ;;
+    demo) options="--device --preset --idle --idle-ms --wait --json --help" ;;
     devices) options="--json --help" ;;
     replay) options="--device --preset --granule --chunk --passes --lag --capacity --step-ms --json --help" ;;
     scenario) options="--json --fail-call --help" ;;

@@ -14,11 +14,12 @@ complete -c weir -l help -d "Print a summary"
 complete -c weir -n "__fish_seen_subcommand_from help" -a "demo devices replay scenario"
 
 complete -c weir -n "__fish_seen_subcommand_from demo devices replay scenario" -l json -d "Print one JSON object"
-complete -c weir -n "__fish_seen_subcommand_from demo replay" -l device -x -a "host sim" -d "The device"
+complete -c weir -n "__fish_seen_subcommand_from demo replay" -l device -x -a "host sim cuda webgpu" -d "The device"
 complete -c weir -n "__fish_seen_subcommand_from demo replay" -l preset -x -a "elastic adaptive subslices exclusive" -d "How memory is laid out"
 
 complete -c weir -n "__fish_seen_subcommand_from demo" -l idle -d "Let the idle reclaimer give the memory back"
 complete -c weir -n "__fish_seen_subcommand_from demo" -l idle-ms -x -d "How long memory is idle before it goes back"
+complete -c weir -n "__fish_seen_subcommand_from demo" -l wait -d "Cleanups wait until the driver has let go"
 
 complete -c weir -n "__fish_seen_subcommand_from replay" -F
 complete -c weir -n "__fish_seen_subcommand_from replay" -l granule -x -d "Unit of commit, 0 for whole pages"

@@ -13,6 +13,7 @@ typedef struct demo_options {
     const char *preset;
     uint64_t idle_ms; /* 0: not given */
     bool is_idle;
+    bool is_waiting;
     bool is_json;
 } demo_options;
 
@@ -20,13 +21,15 @@ static int read_options(int argc, char **argv, demo_options *options)
 {
     const wr_option list[] = {
         {"device", WR_OPTION_KIND_TEXT, &options->device, "NAME",
-         "host (default), sim, ..."},
+         "host (default), sim, cuda, webgpu; see weir devices"},
         {"preset", WR_OPTION_KIND_TEXT, &options->preset, "NAME",
          "layout: elastic (default), adaptive, subslices, exclusive"},
         {"idle", WR_OPTION_KIND_FLAG, &options->is_idle, NULL,
          "make no call after \"dropped\"; idle memory goes back"},
         {"idle-ms", WR_OPTION_KIND_NUMBER, &options->idle_ms, "MS",
          "how long memory is idle before it goes back (5000)"},
+        {"wait", WR_OPTION_KIND_FLAG, &options->is_waiting, NULL,
+         "cleanups wait until the driver has let go"},
         {"json", WR_OPTION_KIND_FLAG, &options->is_json, NULL, "print one JSON object"},
     };
     const wr_command command = {
@@ -36,7 +39,8 @@ static int read_options(int argc, char **argv, demo_options *options)
         .details =
             "in_use     bytes that live tensors asked for\n"
             "reserved   bytes taken from the driver\n"
-            "footprint  bytes of this process, as the operating system counts them\n\n"
+            "footprint  bytes of this process, as the operating system counts them\n"
+            "driver_deferred, on webgpu: bytes handed back that the driver still holds\n\n"
             "The exit code is 1 if dropped memory does not come back.\n",
         .options = list,
         .option_count = sizeof list / sizeof *list,
@@ -44,6 +48,11 @@ static int read_options(int argc, char **argv, demo_options *options)
     int code = wr_options_parse(&command, argc, argv, NULL);
     if (code == WR_OPTIONS_RUN && options->idle_ms > 0 && !options->is_idle) {
         return wr_cli_error(WR_EXIT_USAGE, "demo", "--idle-ms works with --idle only");
+    }
+    if (code == WR_OPTIONS_RUN && options->is_waiting && options->is_idle) {
+        return wr_cli_error(WR_EXIT_USAGE, "demo",
+                            "--wait is for cleanups; --idle makes "
+                            "none");
     }
     if (options->idle_ms > 3600000) {
         return wr_cli_error(WR_EXIT_USAGE, "demo",
@@ -66,6 +75,8 @@ static weir_result open_device(const demo_options *options, wr_demo *demo)
     if (result == WEIR_OK) {
         demo->stream = weir_device_default_stream(demo->device);
         demo->has_made_time = is_sim;
+        demo->has_late =
+            !is_sim && weir_device_driver(demo->device)->table->pending_bytes != NULL;
     }
     return result;
 }
@@ -81,7 +92,7 @@ static int run_steps(wr_demo *demo, bool is_json)
                                 weir_last_error());
         }
         if (!is_json) {
-            wr_demo_print_row(&demo->rows[i]);
+            wr_demo_print_row(demo, &demo->rows[i]);
         }
     }
     char verdict[WR_DEMO_VERDICT_BYTES];
@@ -122,6 +133,7 @@ int weir_cli_demo(int argc, char **argv)
     }
     static wr_demo demo; /* large, and its pages are there before the first row */
     demo = (wr_demo){.is_idle = options.is_idle,
+                     .is_waiting = options.is_waiting,
                      .idle_ms = options.idle_ms != 0 ? options.idle_ms : 5000};
     code = run(&options, &demo);
     wr_demo_finish(&demo);

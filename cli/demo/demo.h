@@ -45,12 +45,15 @@ typedef struct wr_demo {
     weir_stream *stream;
     uint64_t idle_ms;
     bool is_idle;       /* the shorter experiment: the idle reclaimer does it */
+    bool is_waiting;    /* cleanups wait for fences and for the driver */
+    bool has_late;      /* the driver may hold on to what it was handed back */
     bool has_made_time; /* sim: time passes by being told to */
     weir_tensor *tensors[WR_DEMO_TENSORS];
     wr_demo_row rows[WR_DEMO_MOST_STEPS];
     size_t row_count;
     wr_demo_dropped dropped;
     uint64_t returned_bytes; /* by the first cleanup, or by the idle reclaimer */
+    double cleanup_ms;       /* what the first cleanup took */
 } wr_demo;
 
 typedef struct wr_demo_step {
@@ -79,7 +82,7 @@ bool wr_demo_verdict(const weir_device_report *dropped, uint64_t returned_bytes,
                      bool is_idle, char text[WR_DEMO_VERDICT_BYTES]);
 
 void wr_demo_print_head(const wr_demo *demo);
-void wr_demo_print_row(const wr_demo_row *row);
+void wr_demo_print_row(const wr_demo *demo, const wr_demo_row *row);
 /* What stands below the table. */
 void wr_demo_print_end(const wr_demo *demo, const char *verdict, bool is_good);
 void wr_demo_print_json(const wr_demo *demo, const char *verdict);

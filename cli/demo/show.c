@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 enum {
-    COLUMNS = 4,
+    COLUMNS = 5, /* the last one only where drivers let go late */
 };
 
 static wr_column columns[COLUMNS] = {
@@ -17,7 +17,13 @@ static wr_column columns[COLUMNS] = {
     {.title = "in_use", .width = 9, .is_right = true},
     {.title = "reserved", .width = 9, .is_right = true},
     {.title = "footprint", .width = 9, .is_right = true},
+    {.title = "driver_deferred", .width = 15, .is_right = true},
 };
+
+static size_t column_count(const wr_demo *demo)
+{
+    return demo->has_late ? COLUMNS : COLUMNS - 1;
+}
 
 void wr_demo_print_head(const wr_demo *demo)
 {
@@ -26,7 +32,7 @@ void wr_demo_print_head(const wr_demo *demo)
     printf("weir %s, device %s (%s), preset %s; all in MiB\n\n", weir_version(),
            weir_device_name(demo->device), properties.name,
            weir_device_preset(demo->device));
-    wr_table_head(columns, COLUMNS);
+    wr_table_head(columns, column_count(demo));
 }
 
 static const char *format_mib(uint64_t bytes, char text[24])
@@ -38,19 +44,25 @@ static const char *format_mib(uint64_t bytes, char text[24])
     return text;
 }
 
-void wr_demo_print_row(const wr_demo_row *row)
+void wr_demo_print_row(const wr_demo *demo, const wr_demo_row *row)
 {
     char in_use[24];
     char reserved[24];
     char footprint[24];
+    char late[24];
     const char *cells[COLUMNS] = {row->label, format_mib(row->in_use_bytes, in_use),
                                   format_mib(row->reserved_bytes, reserved),
-                                  format_mib(row->footprint_bytes, footprint)};
-    wr_table_row(columns, COLUMNS, cells);
+                                  format_mib(row->footprint_bytes, footprint),
+                                  format_mib(row->driver_deferred_bytes, late)};
+    wr_table_row(columns, column_count(demo), cells);
 }
 
 void wr_demo_print_end(const wr_demo *demo, const char *verdict, bool is_good)
 {
+    if (demo->is_waiting) {
+        printf("\nThe first cleanup took %.1f ms, until the driver had let go.\n",
+               demo->cleanup_ms);
+    }
     printf("\n%sAfter the first \"dropped\":%s\n%s\n%s%s%s\n",
            wr_colour_begin(WR_COLOUR_BOLD), wr_colour_end(), demo->dropped.text,
            wr_colour_begin(is_good ? WR_COLOUR_GREEN : WR_COLOUR_RED), verdict,
@@ -89,6 +101,9 @@ void wr_demo_print_json(const wr_demo *demo, const char *verdict)
     cJSON *explain = cJSON_AddArrayToObject(json, "explain");
     for (size_t i = 0; i < WEIR_EXPLAIN_LINES; i++) {
         cJSON_AddItemToArray(explain, line_to_json(&demo->dropped.lines[i]));
+    }
+    if (demo->is_waiting) {
+        cJSON_AddNumberToObject(json, "cleanup_ms", demo->cleanup_ms);
     }
     cJSON_AddStringToObject(json, "verdict", verdict);
     wr_json_print(json);

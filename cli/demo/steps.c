@@ -75,13 +75,24 @@ static weir_result drop_tensors(wr_demo *demo)
 
 static weir_result cleanup(wr_demo *demo)
 {
-    return weir_device_memory_cleanup(demo->device, NULL, NULL);
+    const weir_cleanup_desc desc = {.wait = demo->is_waiting};
+    return weir_device_memory_cleanup(demo->device, &desc, NULL);
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
 static weir_result first_cleanup(wr_demo *demo)
 {
+    const weir_cleanup_desc desc = {.wait = demo->is_waiting};
     weir_cleanup_outcome outcome = {.size = sizeof outcome};
-    TRY(weir_device_memory_cleanup(demo->device, NULL, &outcome));
+    double start = now_ms();
+    TRY(weir_device_memory_cleanup(demo->device, &desc, &outcome));
+    demo->cleanup_ms = now_ms() - start;
     demo->returned_bytes = outcome.returned_bytes;
     return WEIR_OK;
 }

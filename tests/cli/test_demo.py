@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """The reference experiment, as the command prints it."""
 import json
+import os
 import re
 import unittest
 
 from command import has_shadow_memory, run
 
 MIB = 1 << 20
+SLACK = 10.0  # MiB that a footprint may rise by: code made at run time, threads
 LABELS = ["start", "4 x [4096,4096] f32", "dropped", "4 x [256,256] f32", "dropped",
           "memory_cleanup", "+500 ms", "+1 small op", "memory_cleanup again", "+2 s"]
 IN_USE = [0.0, 256.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
@@ -121,6 +123,36 @@ class Text(unittest.TestCase):
                          run("demo", "--device", "sim").stdout)
 
 
+@unittest.skipUnless(os.environ.get("WEIR_WEBGPU_LIBRARY"), "no WebGPU library")
+class LateRelease(unittest.TestCase):
+    """On WebGPU the driver holds on to what it was handed back."""
+    def test_webgpu_keeps_memory_after_cleanup_until_there_is_work_again(self):
+        shown = demo("--device", "webgpu", "--preset", "adaptive")
+        late = column(shown, "driver_deferred")
+        footprint = column(shown, "footprint")
+        self.assertEqual([step["label"] for step in shown["steps"]], LABELS)
+        self.assertEqual(column(shown, "reserved"), ADAPTIVE)
+        self.assertEqual(late, [0.0] * 5 + [268.0] * 2 + [0.0, 8.0, 8.0])
+        self.assertGreaterEqual(footprint[6], footprint[0] + 246.0)
+        self.assertLessEqual(footprint[7], footprint[0] + SLACK)
+
+    def test_cleanup_that_waits_returns_when_it_is_gone(self):
+        shown = demo("--device", "webgpu", "--preset", "adaptive", "--wait")
+        footprint = column(shown, "footprint")
+        self.assertEqual(column(shown, "reserved"), ADAPTIVE)
+        self.assertEqual(column(shown, "driver_deferred"), [0.0] * 10)
+        self.assertGreaterEqual(footprint[1], footprint[0] + 246.0)
+        self.assertLessEqual(footprint[5], footprint[0] + SLACK)
+        self.assertGreater(shown["cleanup_ms"], 0.0)
+
+    def test_its_table_has_a_column_for_it(self):
+        done = run("demo", "--device", "webgpu", "--preset", "adaptive", "--wait")
+        lines = done.stdout.splitlines()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(lines[2].split()[-2:], ["footprint", "driver_deferred"])
+        self.assertRegex(lines[14], r"^The first cleanup took [\d.]+ ms, until the driver had let go\.$")
+
+
 class Idle(unittest.TestCase):
     def test_without_a_call_everything_goes_back(self):
         for device in ("host", "sim"):
@@ -133,6 +165,11 @@ class Idle(unittest.TestCase):
                 self.assertEqual(reserved[3], 0.0)
                 self.assertRegex(shown["verdict"],
                                  r"^cached, not leaked: idle time returns 2\d\d\.\d MiB$")
+
+    def test_wait_is_not_for_idle(self):
+        done = run("demo", "--idle", "--wait")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_idle_ms_needs_idle(self):
         done = run("demo", "--idle-ms", "1000")

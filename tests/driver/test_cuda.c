@@ -5,7 +5,7 @@
 #include "fake_rig.h"
 
 #include "base/memory.h"
-#include "driver/cuda/nvml.h"
+#include "driver/nvml.h"
 
 #include <weir/kernel.h>
 

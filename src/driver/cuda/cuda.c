@@ -105,7 +105,7 @@ static weir_result read_memory(wr_cuda *cuda)
     cuda->capacity_bytes = total_bytes;
     wr_cu_uuid uuid;
     if (cuda->api.device_uuid(&uuid, cuda->device) == WR_CU_SUCCESS) {
-        wr_nvml_init(&cuda->nvml, &uuid);
+        wr_nvml_init(&cuda->nvml, uuid.bytes);
     }
     uint64_t footprint = wr_cuda_footprint(cuda);
     cuda->context_bytes = footprint == WEIR_UNKNOWN_BYTES ? 0 : footprint;

@@ -12,10 +12,10 @@
 
 #include "api.h"
 #include "kernels.h"
-#include "nvml.h"
 
 #include "base/lock.h"
 #include "driver/drivers.h"
+#include "driver/nvml.h"
 #include "driver/regions.h"
 
 #define WR_CUDA_GRANULE_BYTES ((uint64_t)2 << 20) /* at least */

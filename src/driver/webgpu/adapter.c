@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NVIDIA 0x10deu /* the PCI number of the vendor */
+
 /* ---- which ---- */
 
 typedef struct kind {
@@ -209,8 +211,9 @@ static weir_result read_info(wr_webgpu *webgpu, wr_wg_adapter adapter)
     }
     webgpu->is_null = info.backend == WR_WG_BACKEND_NULL;
     webgpu->is_cpu = info.type == WR_WG_ADAPTER_CPU || webgpu->is_null;
-    webgpu->vendor_id = info.vendor_id;
-    webgpu->device_id = info.device_id;
+    if (info.vendor_id == NVIDIA) {
+        wr_nvml_init_kind(&webgpu->nvml, info.vendor_id, info.device_id);
+    }
     webgpu->api.adapter_info_free(info);
     return WEIR_OK;
 }

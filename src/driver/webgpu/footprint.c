@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What this process has on the device, as the system counts it. A device in software has
  * its memory in the process: there it is the resident size, shared mappings included,
- * since that is what such drivers use. No state, no lock. */
+ * since that is what such drivers use. On an NVIDIA GPU it is what NVML says, if that can
+ * be true. No state, no lock. */
 #define _GNU_SOURCE
 #include "webgpu.h"
 
@@ -29,5 +30,10 @@ static uint64_t resident(void)
 
 uint64_t wr_webgpu_footprint(const wr_webgpu *webgpu)
 {
-    return webgpu->is_cpu ? resident() : WEIR_UNKNOWN_BYTES;
+    if (webgpu->is_cpu) {
+        return resident();
+    }
+    uint64_t footprint = wr_nvml_footprint(&webgpu->nvml);
+    bool is_possible = footprint > 0 && footprint <= webgpu->capacity_bytes;
+    return is_possible ? footprint : WEIR_UNKNOWN_BYTES;
 }

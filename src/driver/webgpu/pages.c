@@ -192,21 +192,26 @@ void wr_webgpu_let_go(wr_webgpu *webgpu, uint64_t seen)
     }
 }
 
+bool wr_webgpu_is_ripe(const wr_webgpu *webgpu)
+{
+    return webgpu->leaving != NULL &&
+           wr_webgpu_page_of(webgpu->leaving)->after <= atomic_load(&webgpu->completed);
+}
+
 uint64_t wr_webgpu_pending_bytes(weir_driver *driver)
 {
     return atomic_load(&wr_webgpu_of(driver)->pending_bytes);
 }
 
 /* One step of the way to `after`, without waiting: the submission that the library waits
- * for, or the one that makes it look. */
+ * for is made, or it is seen to have completed. */
 static void step(wr_webgpu *webgpu, uint64_t after)
 {
     if (after > webgpu->submitted) {
         wr_webgpu_submit(webgpu);
     }
-    if (wr_webgpu_has_passed(webgpu, after)) {
-        wr_webgpu_submit(webgpu);
-    }
+    wr_webgpu_watch(webgpu);
+    wr_webgpu_poll(webgpu);
 }
 
 /* By the rule all is gone. Where the process's memory shows that it is not, the rule is

@@ -132,9 +132,14 @@ void wr_webgpu_watch(wr_webgpu *webgpu)
     }
 }
 
+/* When what freed pages wait for has completed, one more submission makes the library
+ * look: it would let go of them with the next one of the program's, if there is one. */
 void wr_webgpu_poll(wr_webgpu *webgpu)
 {
     webgpu->api.instance_process(webgpu->instance);
+    if (wr_webgpu_is_ripe(webgpu)) {
+        wr_webgpu_submit(webgpu);
+    }
 }
 
 bool wr_webgpu_has_passed(wr_webgpu *webgpu, uint64_t submission)

@@ -22,6 +22,9 @@
  *
  *   destroyed -> a later submission -> seen completed -> one more submission -> gone
  *
+ * The last one is made here as soon as the completion is seen; the first one is the
+ * program's next work, or progress's.
+ *
  * Lock: `lock` guards every call into the library and all that is not constant, since
  * WebGPU implementations are not safe for threads by default. It is let go of while
  * somebody waits for the device. */
@@ -32,6 +35,7 @@
 
 #include "base/lock.h"
 #include "driver/drivers.h"
+#include "driver/nvml.h"
 #include "driver/regions.h"
 
 #include <weir/kernel.h>
@@ -115,8 +119,7 @@ typedef struct wr_webgpu {
     wr_wg_queue queue;
     wr_wg_limits limits;
     char name[96];
-    uint32_t vendor_id;
-    uint32_t device_id;
+    wr_nvml nvml; /* what NVML knows of the device, if it is an NVIDIA GPU */
     uint64_t capacity_bytes;
     uint64_t context_bytes;
     bool is_cpu;  /* device memory is this process's */
@@ -223,6 +226,8 @@ weir_result wr_webgpu_untouched(weir_driver *driver, uint64_t address, uint64_t 
                                 uint64_t *untouched_bytes);
 /* A submission is made, and `seen` had completed before: frees of then are real now. */
 void wr_webgpu_let_go(wr_webgpu *webgpu, uint64_t seen);
+/* Whether one more submission is all that the first of them wait for. */
+bool wr_webgpu_is_ripe(const wr_webgpu *webgpu);
 /* For close. */
 void wr_webgpu_free_all(wr_webgpu *webgpu);
 

@@ -5,7 +5,7 @@
 
 #include "fake.h"
 
-#include "driver/cuda/nvml.h"
+#include "driver/nvml.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define DECLARE(name, symbol, since, parameters) EXPORT wr_cu_result symbol parameters;
