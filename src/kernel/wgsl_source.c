@@ -49,6 +49,59 @@ static void write_bindings(shader *s)
                     count);
 }
 
+static bool is_packed(uint8_t dtype)
+{
+    return wr_dtype_bytes((weir_dtype)dtype) < 4;
+}
+
+static bool has_packed(const weir_expression *e)
+{
+    bool packed = false;
+    for (uint32_t i = 0; i < e->view_count; i++) {
+        packed |= is_packed(e->views[i].dtype);
+    }
+    for (uint32_t i = 0; i < e->output_count; i++) {
+        packed |= is_packed(e->outputs[i].dtype);
+    }
+    for (uint32_t i = 0; i < e->step_count; i++) {
+        packed |= e->steps[i].op == WEIR_OP_CAST && is_packed(e->steps[i].dtype);
+    }
+    return packed;
+}
+
+static bool has_operation(const weir_expression *e, uint8_t op)
+{
+    bool found = (op == WEIR_OP_MAX && e->reduce == WEIR_REDUCE_MAX) ||
+                 (op == WEIR_OP_MIN && e->reduce == WEIR_REDUCE_MIN);
+    for (uint32_t i = 0; i < e->step_count; i++) {
+        found |= e->steps[i].op == op;
+    }
+    return found;
+}
+
+static bool does_need(const weir_expression *e, uint8_t need)
+{
+    switch (need) {
+    case WR_WGSL_ALWAYS:
+        return true;
+    case WR_WGSL_PACKED:
+        return has_packed(e);
+    case WR_WGSL_RANDOM:
+        return has_operation(e, WEIR_OP_UNIFORM) || has_operation(e, WEIR_OP_NORMAL);
+    default:
+        return has_operation(e, need);
+    }
+}
+
+static void write_library(shader *s)
+{
+    for (size_t i = 0; i < sizeof wr_wgsl_library / sizeof *wr_wgsl_library; i++) {
+        if (does_need(s->expression, wr_wgsl_library[i].need)) {
+            wr_writer_put(&s->out, wr_wgsl_library[i].text);
+        }
+    }
+}
+
 /* ---- one element ---- */
 
 /* The coordinates of l, innermost last. */
@@ -353,9 +406,7 @@ weir_result wr_source_write_wgsl(const weir_kernel *kernel, weir_write_fn write,
         .is_reduction = kernel->expression->reduce != WEIR_REDUCE_NONE,
     };
     write_bindings(&s);
-    for (size_t i = 0; i < sizeof wr_wgsl_library / sizeof *wr_wgsl_library; i++) {
-        wr_writer_put(&s.out, wr_wgsl_library[i]);
-    }
+    write_library(&s);
     if (s.is_reduction) {
         write_reduction(&s);
     } else {
