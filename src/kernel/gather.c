@@ -50,3 +50,16 @@ void wr_gather_run(const wr_gather *gather, uint64_t first, void *values, uint64
         element = carry(gather, element, coordinates);
     }
 }
+
+const void *wr_gather_find(const wr_gather *gather, uint64_t first, uint64_t count)
+{
+    int64_t coordinates[WEIR_EXPRESSION_RANK] = {0};
+    uint32_t inner = gather->rank - 1;
+    if (gather->view[1 + inner] != 1 || count > (uint64_t)gather->extents[inner]) {
+        return NULL;
+    }
+    int64_t element = locate(gather, first, coordinates);
+    return coordinates[inner] + (int64_t)count <= gather->extents[inner]
+               ? gather->memory + element * (int64_t)wr_dtype_bytes(gather->dtype)
+               : NULL;
+}

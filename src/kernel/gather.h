@@ -17,4 +17,8 @@ typedef struct wr_gather {
  * dimension. */
 void wr_gather_run(const wr_gather *gather, uint64_t first, void *values, uint64_t count);
 
+/* Those values where they lie, if that is side by side; else NULL. Only of dtypes whose
+ * elements are values as they stand. */
+const void *wr_gather_find(const wr_gather *gather, uint64_t first, uint64_t count);
+
 #endif

@@ -70,6 +70,18 @@ static const char *linear_elements(const run *work, uint32_t v, uint64_t first)
     return memory_of(work, view->binding) + element * wr_dtype_bytes(view->dtype);
 }
 
+static wr_gather gather_of(const run *work, uint32_t v)
+{
+    const weir_view *view = &work->expression->views[v];
+    return (wr_gather){
+        .memory = memory_of(work, view->binding),
+        .dtype = view->dtype,
+        .rank = work->expression->rank,
+        .extents = work->words + 2,
+        .view = view_words(work, v),
+    };
+}
+
 static void load(const run *work, uint32_t v, void *tile, uint64_t first, uint64_t count)
 {
     const weir_view *view = &work->expression->views[v];
@@ -77,14 +89,21 @@ static void load(const run *work, uint32_t v, void *tile, uint64_t first, uint64
         wr_dtype_load(view->dtype, tile, linear_elements(work, v, first), 1, count);
         return;
     }
-    const wr_gather gather = {
-        .memory = memory_of(work, view->binding),
-        .dtype = view->dtype,
-        .rank = work->expression->rank,
-        .extents = work->words + 2,
-        .view = view_words(work, v),
-    };
+    wr_gather gather = gather_of(work, v);
     wr_gather_run(&gather, first, tile, count);
+}
+
+/* A step's values where they lie in memory, such as those of a row that is broadcast to
+ * all; NULL if they must be made. */
+static const void *find_values(const run *work, const weir_step *step, uint64_t first,
+                               uint64_t count)
+{
+    if (step->op != WEIR_OP_LOAD || !wr_dtype_is_value(step->dtype) ||
+        work->expression->views[step->operand[0]].layout != WEIR_VIEW_STRIDED) {
+        return NULL;
+    }
+    wr_gather gather = gather_of(work, step->operand[0]);
+    return wr_gather_find(&gather, first, count);
 }
 
 static wr_random random_of(const run *work, uint32_t slot)
@@ -127,14 +146,60 @@ static void make(const run *work, const weir_step *step, void *to, uint64_t firs
         break;
     default:
         wr_operation_run(step->op, steps[step->operand[0]].dtype, to,
-                         (const void *const[2]){work->values[step->operand[0]],
-                                                work->values[step->operand[1]]},
+                         &(wr_operands){.values = {work->values[step->operand[0]],
+                                                   work->values[step->operand[1]]},
+                                        .is_same = work->plan->place[step->operand[1]] ==
+                                                   WR_STEP_PLACE_CONSTANT},
                          count);
     }
 }
 
+/* ---- reading ahead ----
+ *
+ * What a tile's steps compute keeps a processor busy for about as long as the next tile's
+ * elements need from memory. Asked for now, a few lines before each step, they are there
+ * when it gets to them. */
+
+#define LINE_BYTES 64
+
+/* A tile, and the part of it that is due. */
+typedef struct ahead {
+    uint64_t first;
+    uint64_t count; /* 0: there is no next tile */
+    uint32_t part;
+    uint32_t parts;
+} ahead;
+
+static void read_ahead(const char *from, uint64_t bytes, const ahead *next)
+{
+    uint64_t lines = bytes / LINE_BYTES;
+    uint64_t last = lines * (next->part + 1) / next->parts;
+    for (uint64_t at = lines * next->part / next->parts; at < last; at++) {
+        __builtin_prefetch(from + at * LINE_BYTES, 0, 2);
+    }
+}
+
+/* What is read and written where it lies. */
+static void read_part_ahead(const run *work, const ahead *next)
+{
+    const weir_expression *expression = work->expression;
+    for (uint32_t s = 0; s < expression->step_count; s++) {
+        if (work->plan->place[s] == WR_STEP_PLACE_MEMORY) {
+            uint32_t view = expression->steps[s].operand[0];
+            read_ahead(linear_elements(work, view, next->first),
+                       next->count * sizeof(float), next);
+        }
+    }
+    for (uint32_t k = 0; k < expression->output_count; k++) {
+        const weir_output *output = &expression->outputs[k];
+        uint64_t bytes = wr_dtype_bytes(output->dtype);
+        read_ahead(memory_of(work, output->binding) + next->first * bytes,
+                   next->count * bytes, next);
+    }
+}
+
 /* All steps' values of iteration indices [first, first + count). */
-static void run_tile(run *work, uint64_t first, uint64_t count)
+static void run_tile(run *work, uint64_t first, uint64_t count, ahead *next)
 {
     const weir_expression *expression = work->expression;
     for (uint32_t s = 0; s < expression->step_count; s++) {
@@ -152,8 +217,15 @@ static void run_tile(run *work, uint64_t first, uint64_t count)
         case WR_STEP_PLACE_TILE:
             break;
         }
-        make(work, step, to, first, count);
-        work->values[s] = to;
+        if (next->count > 0) {
+            read_part_ahead(work, next);
+            next->part++;
+        }
+        work->values[s] = find_values(work, step, first, count);
+        if (work->values[s] == NULL) {
+            make(work, step, to, first, count);
+            work->values[s] = to;
+        }
     }
 }
 
@@ -174,7 +246,11 @@ static void run_elements(run *work, uint64_t begin, uint64_t end)
 {
     for (uint64_t first = begin; first < end; first += WR_TILE) {
         uint64_t count = end - first < WR_TILE ? end - first : WR_TILE;
-        run_tile(work, first, count);
+        uint64_t left = end - first - count;
+        run_tile(work, first, count,
+                 &(ahead){.first = first + count,
+                          .count = left < WR_TILE ? left : WR_TILE,
+                          .parts = work->plan->made_count});
         store_outputs(work, first, count);
     }
 }
@@ -195,7 +271,7 @@ static void run_reduction(run *work, uint64_t begin, uint64_t end)
     uint64_t left = each; /* of the present output's inputs */
     for (uint64_t first = begin * each; first < end * each; first += WR_TILE) {
         uint64_t count = end * each - first < WR_TILE ? end * each - first : WR_TILE;
-        run_tile(work, first, count);
+        run_tile(work, first, count, &(ahead){0});
         const char *values = work->values[output->step];
         for (uint64_t done = 0; done < count;) {
             uint64_t part = count - done < left ? count - done : left;

@@ -80,7 +80,7 @@ static void convert(weir_dtype dtype, float *to, int64_t lead_to, const char *fr
     }
 }
 
-static void multiply(blocks *work, int64_t rows, int64_t inner)
+WR_CLONES static void multiply(blocks *work, int64_t rows, int64_t inner)
 {
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t i = 0; i < inner; i++) {

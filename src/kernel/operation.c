@@ -95,13 +95,16 @@ bool wr_operation_takes(weir_op op, weir_dtype operand, weir_dtype *result)
 
 /* ---- loops ---- */
 
-#define LOOP(type, result_type, name, value)                                             \
-    static void name(void *out, const void *const operands[2], uint64_t count)           \
+/* The loop itself; `is_same` is known where it is inlined. */
+#define BODY(type, result_type, name, value)                                             \
+    static inline void name##_body(void *out, const wr_operands *operands,               \
+                                   uint64_t count, bool is_same)                         \
     {                                                                                    \
         result_type *to = out;                                                           \
-        const type *one = operands[0];                                                   \
-        const type *other = operands[1];                                                 \
-        (void)other;                                                                     \
+        const type *one = operands->values[0];                                           \
+        const type *other = operands->values[1];                                         \
+        type same = is_same ? other[0] : 0;                                              \
+        (void)other, (void)same;                                                         \
         WR_VECTORIZE for (uint64_t i = 0; i < count; i++)                                \
         {                                                                                \
             type a = one[i];                                                             \
@@ -109,7 +112,23 @@ bool wr_operation_takes(weir_op op, weir_dtype operand, weir_dtype *result)
         }                                                                                \
     }
 
-#define b other[i]
+#define LOOP(type, result_type, name, value)                                             \
+    BODY(type, result_type, name, value)                                                 \
+    WR_CLONES static void name(void *out, const wr_operands *operands, uint64_t count)   \
+    {                                                                                    \
+        name##_body(out, operands, count, false);                                        \
+    }
+
+/* And one for a second operand whose values are all the same. */
+#define PAIR(type, result_type, name, value)                                             \
+    LOOP(type, result_type, name, value)                                                 \
+    WR_CLONES static void name##_same(void *out, const wr_operands *operands,            \
+                                      uint64_t count)                                    \
+    {                                                                                    \
+        name##_body(out, operands, count, true);                                         \
+    }
+
+#define b (is_same ? same : other[i])
 
 LOOP(float, float, neg_float, -a)
 LOOP(float, float, abs_float, fabsf(a))
@@ -124,82 +143,89 @@ LOOP(float, float, relu_float, a < 0 ? 0 : a)
 LOOP(float, float, gelu_float, 0.5F * a * (1.0F + erff(a * 0.70710678F)))
 LOOP(float, float, sin_float, sinf(a))
 LOOP(float, float, cos_float, cosf(a))
-LOOP(float, float, add_float, a + b)
-LOOP(float, float, sub_float, a - b)
-LOOP(float, float, mul_float, a *b)
-LOOP(float, float, div_float, a / b)
-LOOP(float, float, min_float, (a < b) || a != a ? a : b)
-LOOP(float, float, max_float, (a > b) || a != a ? a : b)
-LOOP(float, float, pow_float, powf(a, b))
-LOOP(float, int32_t, eq_float, a == b)
-LOOP(float, int32_t, ne_float, a != b)
-LOOP(float, int32_t, lt_float, a < b)
-LOOP(float, int32_t, le_float, a <= b)
-LOOP(float, int32_t, gt_float, a > b)
-LOOP(float, int32_t, ge_float, a >= b)
+PAIR(float, float, add_float, a + b)
+PAIR(float, float, sub_float, a - b)
+PAIR(float, float, mul_float, a *b)
+PAIR(float, float, div_float, a / b)
+PAIR(float, float, min_float, (a < b) || a != a ? a : b)
+PAIR(float, float, max_float, (a > b) || a != a ? a : b)
+PAIR(float, float, pow_float, powf(a, b))
+PAIR(float, int32_t, eq_float, a == b)
+PAIR(float, int32_t, ne_float, a != b)
+PAIR(float, int32_t, lt_float, a < b)
+PAIR(float, int32_t, le_float, a <= b)
+PAIR(float, int32_t, gt_float, a > b)
+PAIR(float, int32_t, ge_float, a >= b)
 
 /* Unsigned, so that they wrap around. */
 LOOP(uint32_t, uint32_t, neg_integer, 0 - a)
-LOOP(uint32_t, uint32_t, add_integer, a + b)
-LOOP(uint32_t, uint32_t, sub_integer, a - b)
-LOOP(uint32_t, uint32_t, mul_integer, a *b)
+PAIR(uint32_t, uint32_t, add_integer, a + b)
+PAIR(uint32_t, uint32_t, sub_integer, a - b)
+PAIR(uint32_t, uint32_t, mul_integer, a *b)
 LOOP(int32_t, int32_t, abs_integer, a < 0 ? (int32_t)(0 - (uint32_t)a) : a)
 LOOP(int32_t, int32_t, relu_integer, a < 0 ? 0 : a)
-LOOP(int32_t, int32_t, div_integer,
+PAIR(int32_t, int32_t, div_integer,
      b == 0    ? 0
      : b == -1 ? (int32_t)(0 - (uint32_t)a)
                : a / b)
-LOOP(int32_t, int32_t, min_integer, a < b ? a : b)
-LOOP(int32_t, int32_t, max_integer, a > b ? a : b)
-LOOP(int32_t, int32_t, eq_integer, a == b)
-LOOP(int32_t, int32_t, ne_integer, a != b)
-LOOP(int32_t, int32_t, lt_integer, a < b)
-LOOP(int32_t, int32_t, le_integer, a <= b)
-LOOP(int32_t, int32_t, gt_integer, a > b)
-LOOP(int32_t, int32_t, ge_integer, a >= b)
+PAIR(int32_t, int32_t, min_integer, a < b ? a : b)
+PAIR(int32_t, int32_t, max_integer, a > b ? a : b)
+PAIR(int32_t, int32_t, eq_integer, a == b)
+PAIR(int32_t, int32_t, ne_integer, a != b)
+PAIR(int32_t, int32_t, lt_integer, a < b)
+PAIR(int32_t, int32_t, le_integer, a <= b)
+PAIR(int32_t, int32_t, gt_integer, a > b)
+PAIR(int32_t, int32_t, ge_integer, a >= b)
 
 LOOP(int32_t, int32_t, not_logic, !a)
-LOOP(int32_t, int32_t, and_logic, a &b)
-LOOP(int32_t, int32_t, or_logic, a | b)
+PAIR(int32_t, int32_t, and_logic, a &b)
+PAIR(int32_t, int32_t, or_logic, a | b)
 
 #undef b
 
-typedef void (*loop_fn)(void *to, const void *const operands[2], uint64_t count);
+typedef void (*loop_fn)(void *to, const wr_operands *operands, uint64_t count);
 
 /* What the domains say about dtypes decides which loops there are. */
-#define LOOPS_ANY(function) function##_float, function##_integer
-#define LOOPS_FLOAT(function) function##_float, NULL
-#define LOOPS_LOGIC(function) NULL, function##_logic
-#define LOOPS_ORDER(function) function##_float, function##_integer
-#define LOOPS_EQUAL(function) function##_float, function##_integer
+#define LOOPS_ANY(function, form) function##_float##form, function##_integer##form
+#define LOOPS_FLOAT(function, form) function##_float##form, NULL
+#define LOOPS_LOGIC(function, form) NULL, function##_logic##form
+#define LOOPS_ORDER LOOPS_ANY
+#define LOOPS_EQUAL LOOPS_ANY
 
-static loop_fn find_loop(weir_op op, bool is_float)
+static loop_fn find_loop(weir_op op, bool is_same, bool is_float)
 {
     switch (op) {
-#define FIND(name, number, function, domain)                                             \
+#define FIND_LOOP(name, number, function, domain)                                        \
     case WEIR_OP_##name: {                                                               \
-        static const loop_fn loops[2] = {LOOPS_##domain(function)};                      \
+        static const loop_fn loops[2] = {LOOPS_##domain(function, )};                    \
         return loops[!is_float];                                                         \
     }
-        WEIR_UNARY_LIST(FIND)
-        WEIR_BINARY_LIST(FIND)
-#undef FIND
+#define FIND_PAIR(name, number, function, domain)                                        \
+    case WEIR_OP_##name: {                                                               \
+        static const loop_fn loops[2][2] = {{LOOPS_##domain(function, )},                \
+                                            {LOOPS_##domain(function, _same)}};          \
+        return loops[is_same][!is_float];                                                \
+    }
+        WEIR_UNARY_LIST(FIND_LOOP)
+        WEIR_BINARY_LIST(FIND_PAIR)
+#undef FIND_LOOP
+#undef FIND_PAIR
     default:
         return NULL;
     }
 }
 
-void wr_operation_run(weir_op op, weir_dtype dtype, void *to,
-                      const void *const operands[2], uint64_t count)
+void wr_operation_run(weir_op op, weir_dtype dtype, void *to, const wr_operands *operands,
+                      uint64_t count)
 {
-    loop_fn loop = find_loop(op, wr_dtype_is_float(dtype));
+    loop_fn loop = find_loop(op, operands->is_same, wr_dtype_is_float(dtype));
     if (loop != NULL) {
         loop(to, operands, count);
     }
 }
 
-void wr_operation_select(void *to, const void *condition, const void *one,
-                         const void *other, uint64_t count)
+WR_CLONES void wr_operation_select(void *to, const void *condition, const void *one,
+                                   const void *other, uint64_t count)
 {
     uint32_t *result = to;
     const int32_t *is_one = condition;

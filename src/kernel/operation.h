@@ -5,10 +5,16 @@
 
 #include <weir/kernel.h>
 
-/* `count` values of an operation with one or two operands (the second NULL or unused for
- * one); `dtype` is that of the operands. `to` may be an operand. */
-void wr_operation_run(weir_op op, weir_dtype dtype, void *to,
-                      const void *const operands[2], uint64_t count);
+/* Values of the first operand and, of operations that have one, of the second. */
+typedef struct wr_operands {
+    const void *values[2];
+    bool is_same; /* the second's values are all equal; only the first is looked at */
+} wr_operands;
+
+/* `count` values of an operation with one or two operands; `dtype` is that of the
+ * operands. `to` may be an operand. */
+void wr_operation_run(weir_op op, weir_dtype dtype, void *to, const wr_operands *operands,
+                      uint64_t count);
 
 /* to[i] = condition[i] ? one[i] : other[i], whatever the 4 bytes of a value are. */
 void wr_operation_select(void *to, const void *condition, const void *one,

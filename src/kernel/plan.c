@@ -57,6 +57,8 @@ void wr_plan_make(const weir_expression *expression, wr_plan *plan)
     for (uint8_t s = 0; s < expression->step_count; s++) {
         plan->place[s] = (uint8_t)place_of(expression, s);
         bool is_constant = plan->place[s] == WR_STEP_PLACE_CONSTANT;
+        plan->made_count += plan->place[s] == WR_STEP_PLACE_TILE ||
+                            plan->place[s] == WR_STEP_PLACE_OUTPUT;
         if (!is_constant && plan->place[s] != WR_STEP_PLACE_TILE) {
             continue;
         }

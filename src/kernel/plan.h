@@ -16,6 +16,7 @@ typedef enum wr_step_place {
 
 typedef struct wr_plan {
     uint32_t tile_count;
+    uint32_t made_count;                  /* steps that are made for each tile */
     uint8_t place[WEIR_EXPRESSION_STEPS]; /* wr_step_place */
     uint8_t tile[WEIR_EXPRESSION_STEPS];  /* TILE and CONSTANT only */
 } wr_plan;

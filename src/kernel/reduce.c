@@ -10,7 +10,7 @@ void wr_reduction_begin(wr_reduction *reduction, weir_reduce reduce, weir_dtype 
     *reduction = (wr_reduction){.reduce = reduce, .is_float = wr_dtype_is_float(dtype)};
 }
 
-static double sum_floats(const float *values, uint64_t count)
+WR_CLONES static double sum_floats(const float *values, uint64_t count)
 {
     float lanes[LANES] = {0};
     uint64_t whole = count - count % LANES;
