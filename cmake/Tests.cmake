@@ -120,6 +120,10 @@ if(TARGET test.core.unload)
     add_dependencies(test.core.unload test_plugin)
 endif()
 
+weir_add_test(driver.contract_fake_pinned
+    ${CMAKE_COMMAND} -E env
+        WEIR_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda> WEIR_NVML_LIBRARY=$<TARGET_FILE:fake_cuda>
+    $<TARGET_FILE:test.driver.contract> "pinned__*")
 weir_add_test(driver.contract_fake_cuda
     ${CMAKE_COMMAND} -E env
         WEIR_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda> WEIR_NVML_LIBRARY=$<TARGET_FILE:fake_cuda>

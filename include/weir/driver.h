@@ -41,6 +41,8 @@ typedef struct weir_driver_properties {
     bool host_visible;        /* an address is also a host pointer */
     bool own_addresses;       /* another device may have the same addresses, as they are
                                  numbers of the driver's; else they are the process's */
+    char pinned[32];          /* the device that has pinned host memory for this one, by
+                                 the name to open it by; "": none */
     bool argument_buffers;    /* launches need their arguments in device memory too */
     bool exclusive_bindings;  /* no two bindings of a launch may be the same buffer, even
                                  if both are only read */

@@ -9,6 +9,7 @@
 #include <weir/driver.h>
 #include <weir/kernel.h>
 #include <weir/memory.h>
+#include <weir/pinned.h>
 #include <weir/pointer.h>
 #include <weir/report.h>
 #include <weir/share.h>

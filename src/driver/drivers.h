@@ -10,6 +10,7 @@
     X(host)                                                                              \
     X(sim)                                                                               \
     X(cuda)                                                                              \
+    X(pinned)                                                                            \
     X(webgpu)
 
 #define WR_DRIVER_DECLARE(name) extern const weir_driver_table wr_driver_##name;

@@ -32,9 +32,11 @@ enum {
     X(sim_plain, "sim", "", &sim_plain_desc, IS_HOLLOW)                                  \
     X(sim_chunks, "sim", "", &sim_chunks_desc, IS_HOLLOW)                                \
     X(cuda, "cuda", "", NULL, MAY_BE_MISSING)                                            \
+    X(pinned, "pinned", "", &pinned_desc, MAY_BE_MISSING)                                \
     X(webgpu, "webgpu", "", NULL, MAY_BE_MISSING)                                        \
     X(webgpu_null, "webgpu", "null", NULL, MAY_BE_MISSING | IS_HOLLOW)
 
+static const weir_pinned_desc pinned_desc = {.capacity_bytes = 256 * MIB};
 static const weir_sim_desc sim_plain_desc = {.context_bytes = UINT64_MAX};
 static const weir_sim_desc sim_chunks_desc = {
     .context_bytes = UINT64_MAX, .granule_bytes = 2 * MIB, .chunk_bytes = 32 * MIB};

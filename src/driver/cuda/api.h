@@ -62,6 +62,7 @@ enum {
     WR_CU_ATTRIBUTE_VIRTUAL_MEMORY = 102, /* ..._VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
     WR_CU_ATTRIBUTE_HANDLE_FILE = 103,    /* ..._HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_... */
     WR_CU_HANDLE_FILE = 1,                /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
+    WR_CU_HOST_PORTABLE = 1, /* CU_MEMHOSTALLOC_PORTABLE: pinned for all contexts */
     WR_CU_STREAM_NON_BLOCKING = 1,
     WR_CU_EVENT_DISABLE_TIMING = 2,
     WR_CU_CAPTURE_RELAXED = 2, /* CU_STREAM_CAPTURE_MODE_RELAXED */
@@ -125,6 +126,8 @@ _Static_assert(sizeof(wr_cu_access) == 12, "as in cuda.h");
     X(memory_info, cuMemGetInfo_v2, 3020, (size_t * free_bytes, size_t * total_bytes))   \
     X(page_alloc, cuMemAlloc_v2, 3020, (wr_cu_address * address, size_t bytes))          \
     X(page_free, cuMemFree_v2, 3020, (wr_cu_address address))                            \
+    X(host_alloc, cuMemHostAlloc, 2020, (void **memory, size_t bytes, unsigned flags))   \
+    X(host_free, cuMemFreeHost, 2000, (void *memory))                                    \
     X(granularity, cuMemGetAllocationGranularity, 10020,                                 \
       (size_t * bytes, const wr_cu_allocation *what, int option))                        \
     X(reserve, cuMemAddressReserve, 10020,                                               \

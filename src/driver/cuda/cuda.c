@@ -67,6 +67,7 @@ static weir_result find_device(wr_cuda *cuda, const char *argument)
                         "and on; \"cuda\" is the first",
                         argument, count);
     }
+    cuda->ordinal = ordinal;
     TRY_CU(cuda->api.device_get(&cuda->device, ordinal), "cuDeviceGet");
     TRY_CU(cuda->api.device_name(cuda->name, sizeof cuda->name, cuda->device),
            "cuDeviceGetName");
@@ -131,37 +132,50 @@ static weir_result open_device(wr_cuda *cuda, const char *argument)
 {
     WR_TRY(wr_cu_load(&cuda->api));
     WR_TRY(find_device(cuda, argument));
-    WR_TRY(read_granule(cuda));
+    if (!cuda->is_pinned) {
+        WR_TRY(read_granule(cuda));
+    }
     WR_TRY(wr_cuda_kernels_init(cuda));
     WR_TRY(open_context(cuda));
-    cuda->book = (wr_regions){.driver = "cuda", .granule_bytes = cuda->granule_bytes};
+    cuda->book = (wr_regions){.driver = cuda->base.table->name,
+                              .granule_bytes = cuda->granule_bytes};
+    return WEIR_OK;
+}
+
+weir_result wr_cuda_open(const weir_driver_table *table, bool is_pinned,
+                         const char *argument, wr_cuda **cuda_out)
+{
+    wr_cuda *cuda = wr_host_alloc(sizeof *cuda);
+    if (cuda == NULL) {
+        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "cuda: no memory for the driver itself");
+    }
+    cuda->base.table = table;
+    cuda->is_pinned = is_pinned;
+    weir_result result = open_device(cuda, argument != NULL ? argument : "");
+    if (result != WEIR_OK) {
+        wr_host_free(cuda);
+        return result;
+    }
+    *cuda_out = cuda;
     return WEIR_OK;
 }
 
 static weir_result cuda_open(const char *argument, const void *config,
                              weir_driver **driver)
 {
+    wr_cuda *cuda = NULL;
     if (config != NULL) {
         return wr_error(WEIR_INVALID,
                         "cuda: this driver takes no configuration, pass NULL");
     }
-    wr_cuda *cuda = wr_host_alloc(sizeof *cuda);
-    if (cuda == NULL) {
-        return wr_error(WEIR_OUT_OF_HOST_MEMORY, "cuda: no memory for the driver itself");
-    }
-    cuda->base.table = &wr_driver_cuda;
-    weir_result result = open_device(cuda, argument != NULL ? argument : "");
-    if (result != WEIR_OK) {
-        wr_host_free(cuda);
-        return result;
-    }
+    WR_TRY(wr_cuda_open(&wr_driver_cuda, false, argument, &cuda));
     *driver = &cuda->base;
     return WEIR_OK;
 }
 
 /* After an abandoned device memory, streams and fences may still be there, and queued
  * work may still use them. */
-static void cuda_close(weir_driver *driver)
+void wr_cuda_close(weir_driver *driver)
 {
     wr_cuda *cuda = wr_cuda_of(driver);
     bool is_inside = wr_cuda_enter(cuda, "close") == WEIR_OK;
@@ -189,13 +203,14 @@ static void cuda_properties(weir_driver *driver, weir_driver_properties *propert
         .chunk_bytes = cuda->granule_bytes != 0 ? WR_CUDA_CHUNK_BYTES : 0,
     };
     snprintf(properties->name, sizeof properties->name, "%s", cuda->name);
+    snprintf(properties->pinned, sizeof properties->pinned, "pinned:%d", cuda->ordinal);
 }
 
 const weir_driver_table wr_driver_cuda = {
     .size = sizeof(weir_driver_table),
     .name = "cuda",
     .open = cuda_open,
-    .close = cuda_close,
+    .close = wr_cuda_close,
     .properties = cuda_properties,
     .page_alloc = wr_cuda_page_alloc,
     .page_free = wr_cuda_page_free,

@@ -44,11 +44,13 @@ typedef struct wr_cuda {
     wr_cu_api api;
     wr_nvml nvml;
     wr_cu_device device;
+    int ordinal; /* the device's number in names */
     wr_cu_context context;
     char name[96];
     uint64_t capacity_bytes;
     uint64_t granule_bytes; /* 0: no virtual memory */
     uint64_t context_bytes;
+    bool is_pinned; /* pages are host memory, see pinned.c */
     /* ---- memory ---- */
     wr_lock lock;
     wr_regions book;                /* guard: lock */
@@ -72,6 +74,11 @@ static inline wr_cuda *wr_cuda_of(weir_driver *driver)
  * to captures of the program's, on this thread or others. */
 weir_result wr_cuda_enter(const wr_cuda *cuda, const char *what);
 void wr_cuda_leave(const wr_cuda *cuda);
+
+/* Opens a GPU, for its own memory or for pinned memory; what drivers of both kinds do. */
+weir_result wr_cuda_open(const weir_driver_table *table, bool is_pinned,
+                         const char *argument, wr_cuda **cuda);
+void wr_cuda_close(weir_driver *driver);
 
 /* wr_cu_failed for a call about so many bytes. */
 weir_result wr_cuda_failed(const wr_cuda *cuda, wr_cu_result result, const char *entry,
@@ -104,6 +111,13 @@ weir_result wr_cuda_share_import(weir_driver *driver, int file, uint64_t bytes,
                                  uint64_t *address);
 /* Ends such a page, inside enter and leave; the region is in no book and stays. */
 wr_cu_result wr_cuda_share_free(wr_cuda *cuda, wr_region *page);
+
+/* ---- pinned.c; the last two inside enter and leave ---- */
+/* Counts bytes against the capacity. */
+weir_result wr_cuda_pinned_charge(wr_cuda *cuda, uint64_t bytes);
+wr_cu_result wr_cuda_pinned_alloc(const wr_cuda *cuda, uint64_t bytes,
+                                  wr_cu_address *address);
+wr_cu_result wr_cuda_pinned_free(const wr_cuda *cuda, wr_cu_address address);
 
 /* ---- streams.c: entries of the table ---- */
 wr_cuda_stream *wr_cuda_stream_of(weir_driver_stream stream);

@@ -81,6 +81,7 @@ static void host_properties(weir_driver *driver, weir_driver_properties *propert
         .alignment_bytes = WR_HOSTDRV_ALIGNMENT_BYTES,
         .context_bytes = host->context_bytes,
         .host_visible = true,
+        .pinned = "host", /* for whoever opens pinned memory by the device */
     };
 }
 

@@ -182,6 +182,7 @@ static void sim_properties(weir_driver *driver, weir_driver_properties *properti
         .alignment_bytes = ALIGNMENT_BYTES,
         .context_bytes = desc->context_bytes,
         .own_addresses = true,
+        .pinned = "sim",
         .chunk_bytes = desc->chunk_bytes,
     };
 }

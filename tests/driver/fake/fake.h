@@ -18,6 +18,7 @@ typedef enum fake_entry {
 #define FAKE_CONTEXT_BYTES ((uint64_t)64 << 20)
 #define FAKE_DEVICES 2
 #define FAKE_MULTIPROCESSORS 2
+#define FAKE_HOST_HEAD 4096 /* before pinned memory, where its size is */
 
 /* All of it may be read and set at any time between calls. */
 typedef struct fake_control {
@@ -36,6 +37,8 @@ typedef struct fake_control {
     _Atomic int64_t chunks;
     _Atomic int64_t mappings;
     _Atomic int64_t pages;
+    _Atomic int64_t host_pages;
+    _Atomic int64_t host_bytes;
     _Atomic int64_t streams;
     _Atomic int64_t events;
     _Atomic int64_t graphs;
