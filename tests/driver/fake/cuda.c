@@ -331,38 +331,6 @@ wr_cu_result cuMemFree_v2(wr_cu_address address)
     return found != NULL ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
 }
 
-/* ---- pinned host memory: not the device's, so it counts for itself ---- */
-
-wr_cu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
-{
-    ENTER_CURRENT(host_alloc);
-    if (bytes == 0 || flags != WR_CU_HOST_PORTABLE) {
-        return WR_CU_INVALID_VALUE;
-    }
-    size_t *made = mmap(NULL, bytes + FAKE_HOST_HEAD, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (made == MAP_FAILED) {
-        return WR_CU_OUT_OF_MEMORY;
-    }
-    *made = bytes;
-    *memory = (char *)made + FAKE_HOST_HEAD;
-    atomic_fetch_add(&control.host_pages, 1);
-    atomic_fetch_add(&control.host_bytes, (int64_t)bytes);
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuMemFreeHost(void *memory)
-{
-    ENTER_CURRENT(host_free);
-    char *made = (char *)memory - FAKE_HOST_HEAD;
-    size_t bytes;
-    memcpy(&bytes, made, sizeof bytes);
-    atomic_fetch_sub(&control.host_pages, 1);
-    atomic_fetch_sub(&control.host_bytes, (int64_t)bytes);
-    return munmap(made, bytes + FAKE_HOST_HEAD) == 0 ? WR_CU_SUCCESS
-                                                     : WR_CU_INVALID_VALUE;
-}
-
 /* ---- virtual memory ---- */
 
 static mapping *find_mapping(uint64_t address)

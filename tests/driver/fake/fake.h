@@ -18,7 +18,6 @@ typedef enum fake_entry {
 #define FAKE_CONTEXT_BYTES ((uint64_t)64 << 20)
 #define FAKE_DEVICES 2
 #define FAKE_MULTIPROCESSORS 2
-#define FAKE_HOST_HEAD 4096 /* before pinned memory, where its size is */
 
 /* All of it may be read and set at any time between calls. */
 typedef struct fake_control {
