@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernels of the tensor layer beside plain copies on the same device.
  *
- *     bench_kernels DEVICE ELEMENTS
+ *     bench_kernels DEVICE ELEMENTS        elementwise chains and reductions
+ *     bench_kernels DEVICE products        matrix products, as in torch_products.py
  *
  * Prints a line per measurement: what, microseconds, GB/s of what is read and written
  * (GFLOP/s for matrix products), and the share of the copy's bandwidth. Each is the
@@ -217,6 +218,45 @@ static void transpose(void *context)
     finish(result);
 }
 
+/* ---- matrix products ---- */
+
+static void multiply(void *context)
+{
+    weir_tensor *const *operands = context;
+    weir_tensor *result = NULL;
+    must(weir_tensor_matmul(operands[0], operands[1], &result));
+    finish(result);
+}
+
+static void measure_product(uint64_t size, weir_dtype dtype, const char *name)
+{
+    char what[64];
+    weir_tensor *operands[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        weir_tensor *exact = NULL;
+        must(weir_tensor_normal(stream, WEIR_SHAPE(size, size), 0, 1, k, &exact));
+        must(weir_tensor_cast(exact, dtype, &operands[k]));
+        weir_tensor_drop(exact);
+    }
+    double seconds = measure(multiply, wait_stream, operands);
+    snprintf(what, sizeof what, "product, %s, %u x %u x %u", name, (unsigned)size,
+             (unsigned)size, (unsigned)size);
+    printf("%-34s %10.1f us %9.0f GFLOP/s\n", what, seconds * 1e6,
+           2.0 * (double)(size * size * size) / seconds * 1e-9);
+    weir_tensor_drop(operands[0]);
+    weir_tensor_drop(operands[1]);
+}
+
+static void measure_products(void)
+{
+    for (uint64_t size = 256; size <= 4096; size *= 4) {
+        measure_product(size, WEIR_DTYPE_F32, "f32");
+    }
+    for (uint64_t size = 256; size <= 4096; size *= 4) {
+        measure_product(size, WEIR_DTYPE_F16, "f16");
+    }
+}
+
 static void make_inputs(void)
 {
     for (uint32_t k = 0; k < 5; k++) {
@@ -258,16 +298,21 @@ static void measure_all(void)
 int main(int argument_count, char **arguments)
 {
     weir_device *device = NULL;
+    bool products = argument_count == 3 && strcmp(arguments[2], "products") == 0;
     count = argument_count == 3 ? strtoull(arguments[2], NULL, 10) / 1024 * 1024 : 0;
-    if (count == 0) {
-        fprintf(stderr, "usage: bench_kernels DEVICE ELEMENTS\n");
+    if (count == 0 && !products) {
+        fprintf(stderr, "usage: bench_kernels DEVICE ELEMENTS|products\n");
         return 2;
     }
     must(weir_device_open(arguments[1], NULL, &device));
     stream = weir_device_default_stream(device);
-    printf("%s, %llu elements of f32\n", arguments[1], (unsigned long long)count);
-    measure_copy(arguments[1]);
-    measure_all();
+    if (products) {
+        measure_products();
+    } else {
+        printf("%s, %llu elements of f32\n", arguments[1], (unsigned long long)count);
+        measure_copy(arguments[1]);
+        measure_all();
+    }
     must(weir_device_memory_cleanup(device, NULL, NULL));
     must(weir_device_close(device));
     return 0;

@@ -283,9 +283,9 @@ typedef enum weir_language {
  * The function of an expression with a reduction takes a weir_cuda_split behind them.
  * `lanes` threads, side by side in the block, or block size / lanes apart (across), work
  * on one output; blockIdx.y is the part of the inputs that is theirs. With several parts,
- * part p of output o goes to memory[o * parts + p], 4 bytes each, and afterwards
- * `name`_end(void *output, uint64_t outputs, weir_cuda_split) makes outputs of them, with
- * all lanes on one. */
+ * part p of output o goes to memory[o * parts + p], in at most 8 bytes each, and
+ * afterwards `name`_end(void *output, uint64_t outputs, uint64_t inputs_of_one,
+ * weir_cuda_split) makes outputs of them, with other lanes. */
 #define WEIR_CUDA_THREADS 256u
 
 typedef struct weir_cuda_split {

@@ -389,36 +389,62 @@ static void put_elements(writer *w)
 
 /* ---- the kernels of a reduction ---- */
 
-static void put_total_loop(writer *w, uint32_t width)
+/* Loads under way in one lane. */
+#define ROUNDS 4
+
+static void put_gatherer(writer *w)
 {
-    const weir_expression *expression = w->expression;
-    PRINT("        _Pragma(\"unroll 4\")\n"
-          "        for (u64 r = begin + p.lane * %uu; r < end; r += s.lanes * %uu) {\n"
-          "            V v[%u];\n"
-          "            steps<%u>(w, ",
-          width, width, width, width);
-    put_bindings(w);
-    PUT(w->has_strided ? "o * (u64)w.w[1] + r, r, base, v);\n"
-                       : "o * (u64)w.w[1] + r, v);\n");
-    PRINT("            _Pragma(\"unroll\") for (int k = 0; k < %u; k++) {\n"
-          "                sums[k] = %s_of(sums[k], v[k]);\n            }\n        }\n",
-          width, reduce_name(expression->reduce));
+    weir_reduce reduce = w->expression->reduce;
+    const char *name = reduce_name(reduce);
+    const weir_step *step = &w->expression->steps[w->expression->outputs[0].step];
+    PRINT("typedef %s V;\ntypedef %s A;\n", value_of(step->dtype),
+          reduce == WEIR_REDUCE_ARGMAX ? "best<V>" : "V");
+    PRINT("INLINE A both(A a, A b) { return %s_of(a, b); }\n", name);
+    PRINT("INLINE void begin(A &a) { begin_%s(a); }\n", name);
 }
 
-/* One lane's share of [begin, end) of what goes into output o. */
+/* Rounds of `times` steps, whose loads are all under way before the first is used. */
+static void put_rounds(writer *w, uint32_t width, uint32_t times)
+{
+    PRINT("        for (; r + %u * next < end; r += %u * next) {\n"
+          "            V v[%u][%u];\n"
+          "            _Pragma(\"unroll\") for (int n = 0; n < %u; n++) {\n"
+          "                steps<%u>(w, ",
+          times - 1, times, times, width, times, width);
+    put_bindings(w);
+    PUT(w->has_strided ? "o * (u64)w.w[1] + r + n * next, r + n * next, base, v[n]);\n"
+                       : "o * (u64)w.w[1] + r + n * next, v[n]);\n");
+    PRINT("            }\n"
+          "            _Pragma(\"unroll\") for (int n = 0; n < %u; n++) {\n"
+          "                _Pragma(\"unroll\") for (int k = 0; k < %u; k++) {\n"
+          "                    A a;\n"
+          "                    item(a, v[n][k], r + n * next + k);\n"
+          "                    sums[k] = both(sums[k], a);\n"
+          "                }\n            }\n        }\n",
+          times, width);
+}
+
+static void put_total_loop(writer *w, uint32_t width)
+{
+    PRINT("        u64 r = begin_at + p.lane * %uu, next = s.lanes * %uu;\n", width,
+          width);
+    put_rounds(w, width, ROUNDS);
+    put_rounds(w, width, 1);
+}
+
+/* One lane's share of [begin_at, end) of what goes into output o. */
 static void put_total(writer *w)
 {
-    const char *reduce = reduce_name(w->expression->reduce);
-    PUT("INLINE V total(const words &w, ");
+    PUT("INLINE A total(const words &w, ");
     put_parameters(w);
-    PUT("u64 o, u64 begin, u64 end, const split &s, const place &p)\n{\n");
+    PUT("u64 o, u64 begin_at, u64 end, const split &s, const place &p)\n{\n");
     if (w->has_strided) {
         PUT("    spot base = outside(w, o);\n");
     }
-    PRINT("    V sums[%u];\n"
-          "    _Pragma(\"unroll\") for (int k = 0; k < %u; k++) begin_%s(sums[k]);\n"
+    PRINT("    A sums[%u];\n"
+          "    _Pragma(\"unroll\") for (int k = 0; k < %u; k++) begin(sums[k]);\n"
           "    bool wide = !s.across && w.w[1] %% %u == 0 && ",
-          w->width, w->width, reduce, w->width);
+          w->width, w->width, w->width);
     put_is_aligned(w);
     PUT(";\n    if (wide) {\n");
     put_total_loop(w, w->width);
@@ -426,54 +452,52 @@ static void put_total(writer *w)
     put_total_loop(w, 1);
     PRINT("    }\n"
           "    _Pragma(\"unroll\") for (int k = 1; k < %u; k++) {\n"
-          "        sums[0] = %s_of(sums[0], sums[k]);\n    }\n    return sums[0];\n}\n\n",
-          w->width, reduce);
+          "        sums[0] = both(sums[0], sums[k]);\n    }\n    return sums[0];\n}\n\n",
+          w->width);
 }
 
 /* Parts begin at multiples of 64, so that they are as aligned as the whole. */
 static void put_reduction(writer *w)
 {
     const weir_output *output = &w->expression->outputs[0];
-    const char *reduce = reduce_name(w->expression->reduce);
     put_signature(w, ", const split s");
     PUT("    place p = place_of(s);\n"
         "    u64 count = w.w[0], each = w.w[1];\n"
         "    u64 length = (each + s.parts * 64 - 1) / (s.parts * 64) * 64;\n"
-        "    u64 begin = blockIdx.y * length;\n"
-        "    u64 end = begin + length < each ? begin + length : each;\n"
+        "    u64 begin_at = blockIdx.y * length;\n"
+        "    u64 end = begin_at + length < each ? begin_at + length : each;\n"
         "    u64 groups = THREADS / s.lanes;\n"
         "    for (u64 first = blockIdx.x * groups; first < count;\n"
         "         first += gridDim.x * groups) {\n"
-        "        u64 o = first + p.group;\n        V v;\n");
-    PRINT("        begin_%s(v);\n        if (o < count) {\n            v = total(w, ",
-          reduce);
+        "        u64 o = first + p.group;\n        A a;\n        begin(a);\n"
+        "        if (o < count) a = total(w, ");
     put_bindings(w);
-    PRINT("o, begin, end, s, p);\n        }\n        v = combine_%s(v, s, p);\n", reduce);
-    PRINT("        if (o < count && p.lane == 0) {\n"
-          "            if (s.parts > 1) ((V *)s.memory)[o * s.parts + blockIdx.y] = v;\n"
-          "            else set(((%s *)b%u)[o], v);\n        }\n    }\n}\n\n",
-          element_of(output->dtype), output->binding);
+    PUT("o, begin_at, end, s, p);\n        a = combine(a, s, p);\n");
+    PRINT(
+        "        if (o < count && p.lane == 0) {\n"
+        "            if (s.parts > 1) ((A *)s.memory)[o * s.parts + blockIdx.y] = a;\n"
+        "            else set(((%s *)b%u)[o], done_%s(a, each));\n        }\n    }\n}\n\n",
+        element_of(output->dtype), output->binding, reduce_name(w->expression->reduce));
 }
 
-/* Outputs from their parts: a block for each. */
+/* Outputs from their parts. */
 static void put_end(writer *w)
 {
     const weir_output *output = &w->expression->outputs[0];
-    const char *reduce = reduce_name(w->expression->reduce);
     PRINT(
         "extern \"C\" __global__ void __launch_bounds__(256) %s_end(void *b, u64 count, "
-        "split s)\n{\n",
+        "u64 each, split s)\n{\n",
         w->kernel->name);
-    PUT("    place p = place_of(s);\n"
-        "    for (u64 o = blockIdx.x; o < count; o += gridDim.x) {\n        V v;\n");
-    PRINT(
-        "        begin_%s(v);\n"
-        "        for (u64 k = threadIdx.x; k < s.parts; k += THREADS) {\n"
-        "            v = %s_of(v, ((const V *)s.memory)[o * s.parts + k]);\n        }\n",
-        reduce, reduce);
-    PRINT("        v = combine_%s(v, s, p);\n"
-          "        if (threadIdx.x == 0) set(((%s *)b)[o], v);\n    }\n}\n",
-          reduce, element_of(output->dtype));
+    PUT("    place p = place_of(s);\n    u64 groups = THREADS / s.lanes;\n"
+        "    for (u64 first = blockIdx.x * groups; first < count;\n"
+        "         first += gridDim.x * groups) {\n"
+        "        u64 o = first + p.group;\n        A a;\n        begin(a);\n"
+        "        for (u64 k = p.lane; o < count && k < s.parts; k += s.lanes) {\n"
+        "            a = both(a, ((const A *)s.memory)[o * s.parts + k]);\n        }\n"
+        "        a = combine(a, s, p);\n");
+    PRINT("        if (o < count && p.lane == 0) set(((%s *)b)[o], done_%s(a, each));\n"
+          "    }\n}\n",
+          element_of(output->dtype), reduce_name(w->expression->reduce));
 }
 
 /* ---- all of it ---- */
@@ -496,12 +520,41 @@ static void put_expression(writer *w)
         return;
     }
     PUT(wr_cuda_reductions);
-    PRINT("typedef %s V;\n",
-          value_of(expression->steps[expression->outputs[0].step].dtype));
+    put_gatherer(w);
+    PUT(wr_cuda_blocks);
     put_steps(w);
     put_total(w);
     put_reduction(w);
     put_end(w);
+}
+
+/* ---- kernels that are known by kind ---- */
+
+static const char *move_name(weir_kernel_kind kind)
+{
+    switch (kind) {
+    case WEIR_KERNEL_GATHER:
+        return "gather";
+    case WEIR_KERNEL_SCATTER_ADD:
+        return "scatter_add";
+    case WEIR_KERNEL_PLACE:
+        return "place";
+    default:
+        return NULL;
+    }
+}
+
+static void put_move(writer *w)
+{
+    const char *element = element_of(w->kernel->dtype);
+    bool has_indices = w->kernel->kind != WEIR_KERNEL_PLACE;
+    PUT(wr_cuda_prelude);
+    PRINT("typedef %s T;\n", element);
+    PUT(wr_cuda_moves);
+    PRINT("extern \"C\" __global__ void __launch_bounds__(256) %s(void *b0, void *b1%s, "
+          "const words w)\n{\n    %s(w, b0, b1%s);\n}\n",
+          w->kernel->name, has_indices ? ", void *b2" : "", move_name(w->kernel->kind),
+          has_indices ? ", b2" : "");
 }
 
 weir_result wr_source_write_cuda(const weir_kernel *kernel, weir_write_fn write,
@@ -512,14 +565,13 @@ weir_result wr_source_write_cuda(const weir_kernel *kernel, weir_write_fn write,
         .kernel = kernel,
         .expression = kernel->expression,
     };
-    if (kernel->kind != WEIR_KERNEL_EXPRESSION) {
+    if (kernel->kind == WEIR_KERNEL_EXPRESSION) {
+        put_expression(&w);
+    } else if (move_name(kernel->kind) != NULL) {
+        put_move(&w);
+    } else {
         return weir_driver_error(WEIR_UNSUPPORTED, "kernel \"%s\" has no form in CUDA C",
                                  kernel->name);
     }
-    if (kernel->expression->reduce > WEIR_REDUCE_MIN) {
-        return weir_driver_error(WEIR_UNSUPPORTED, "cuda: no kernel for %s yet",
-                                 reduce_name(kernel->expression->reduce));
-    }
-    put_expression(&w);
     return w.text.result;
 }

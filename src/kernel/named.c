@@ -4,6 +4,7 @@
 
 #include "matmul.h"
 #include "move.h"
+#include "source.h"
 
 #define DTYPES 5u
 #define ID(kind, dtype) ((uint64_t)(kind)*16 + (dtype))
@@ -15,7 +16,8 @@
                  .id = ID(WEIR_KERNEL_##a_kind, a_dtype),                                \
                  .dtype = (a_dtype),                                                     \
                  .host_ready = (ready),                                                  \
-                 .host = (form)}
+                 .host = (form),                                                         \
+                 .source = wr_source_write}
 
 #define MATMUL(name, number, text, bytes)                                                \
     KERNEL(MATMUL, "matmul", WEIR_DTYPE_##name, text, wr_matmul_ready, wr_matmul_run),

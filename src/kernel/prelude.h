@@ -5,6 +5,8 @@
 
 extern const char *const wr_cuda_prelude;    /* types, memory, operations */
 extern const char *const wr_cuda_random;     /* Philox and what is made of it */
-extern const char *const wr_cuda_reductions; /* combining, within a block and after it */
+extern const char *const wr_cuda_reductions; /* what gathers values, for each kind */
+extern const char *const wr_cuda_blocks;     /* combining in a block, by A and both() */
+extern const char *const wr_cuda_moves;      /* GATHER, SCATTER_ADD and PLACE */
 
 #endif

@@ -12,7 +12,10 @@ weir_result wr_source_write(const weir_kernel *kernel, weir_language language,
     case WEIR_LANGUAGE_CUDA:
         return wr_source_write_cuda(kernel, write, context);
     case WEIR_LANGUAGE_WGSL:
-        return wr_source_write_wgsl(kernel, write, context);
+        return kernel->kind == WEIR_KERNEL_EXPRESSION
+                   ? wr_source_write_wgsl(kernel, write, context)
+                   : weir_driver_error(WEIR_UNSUPPORTED,
+                                       "kernel \"%s\" has no form in WGSL", kernel->name);
     default:
         return weir_driver_error(WEIR_UNSUPPORTED,
                                  "kernel \"%s\": expressions are not written in language "

@@ -179,7 +179,9 @@ void wr_cuda_close(weir_driver *driver)
 {
     wr_cuda *cuda = wr_cuda_of(driver);
     bool is_inside = wr_cuda_enter(cuda, "close") == WEIR_OK;
-    if ((cuda->book.root != NULL || cuda->kernels.count > 0) && is_inside) {
+    if ((cuda->book.root != NULL || cuda->kernels.count > 0 ||
+         cuda->kernels.cublas.handle != NULL) &&
+        is_inside) {
         (void)cuda->api.context_sync();
     }
     wr_cuda_free_all(cuda);

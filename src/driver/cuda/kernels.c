@@ -152,17 +152,17 @@ static weir_result get(wr_cuda *cuda, const weir_launch *launch,
 
 #define MOST_BINDINGS 64
 
-static weir_result start(const wr_cuda *cuda, wr_cu_function function,
-                         const weir_launch *launch, const wr_spread *spread,
-                         wr_cuda_stream *stream, void **parameters)
+static weir_result start(const wr_cuda *cuda, wr_cu_function function, const char *name,
+                         const uint32_t blocks[2], wr_cuda_stream *stream,
+                         void **parameters)
 {
     wr_cu_result result =
-        cuda->api.launch(function, spread->blocks, (unsigned)spread->split.parts, 1,
-                         WEIR_CUDA_THREADS, 1, 1, 0, stream->native, parameters, NULL);
-    return wr_cu_failed(&cuda->api, result, launch->kernel->name, "cuLaunchKernel");
+        cuda->api.launch(function, blocks[0], blocks[1], 1, WEIR_CUDA_THREADS, 1, 1, 0,
+                         stream->native, parameters, NULL);
+    return wr_cu_failed(&cuda->api, result, name, "cuLaunchKernel");
 }
 
-/* Outputs from the parts of a reduction: all lanes of a block on one. */
+/* Outputs from the parts of a reduction. */
 static weir_result end(const wr_cuda *cuda, const wr_cuda_kernel *kernel,
                        const weir_launch *launch, const wr_spread *spread,
                        wr_cuda_stream *stream)
@@ -170,13 +170,11 @@ static weir_result end(const wr_cuda *cuda, const wr_cuda_kernel *kernel,
     const weir_expression *expression = launch->kernel->expression;
     uint64_t output = launch->bindings[expression->outputs[0].binding].address;
     uint64_t count = launch->element_count;
-    wr_spread last = {.blocks = spread->blocks, .split = spread->split};
-    weir_cuda_split split = spread->split;
-    void *parameters[3] = {&output, &count, &split};
-    split.lanes = WEIR_CUDA_THREADS;
-    split.is_across = 0;
-    last.split.parts = 1;
-    return start(cuda, kernel->end, launch, &last, stream, parameters);
+    uint64_t each = (uint64_t)((const int64_t *)launch->arguments)[1];
+    wr_spread last = wr_spread_of_end(launch, spread, cuda->kernels.multiprocessors);
+    void *parameters[4] = {&output, &count, &each, &last.split};
+    return start(cuda, kernel->end, launch->kernel->name,
+                 (const uint32_t[2]){last.blocks, 1}, stream, parameters);
 }
 
 static weir_result run(const wr_cuda *cuda, const wr_cuda_kernel *kernel,
@@ -198,7 +196,9 @@ static weir_result run(const wr_cuda *cuda, const wr_cuda_kernel *kernel,
         parameters[count++] = (void *)(uintptr_t)launch->arguments; /* only read */
     }
     parameters[count] = &spread.split;
-    WR_TRY(start(cuda, kernel->function, launch, &spread, stream, parameters));
+    WR_TRY(start(cuda, kernel->function, launch->kernel->name,
+                 (const uint32_t[2]){spread.blocks, (uint32_t)spread.split.parts}, stream,
+                 parameters));
     return spread.split.parts > 1 ? end(cuda, kernel, launch, &spread, stream) : WEIR_OK;
 }
 
@@ -226,6 +226,9 @@ static weir_result launch_inside(wr_cuda *cuda, const weir_launch *launch,
                                  wr_cuda_stream *stream)
 {
     const wr_cuda_kernel *kernel = NULL;
+    if (launch->kernel->kind == WEIR_KERNEL_MATMUL) {
+        return wr_cublas_run(&cuda->kernels.cublas, stream->native, launch);
+    }
     if (launch->kernel->id == 0) {
         return run_once(cuda, launch, stream);
     }
@@ -277,6 +280,9 @@ uint64_t wr_cuda_workspace(weir_driver *driver, const weir_launch *launch)
     if (check_launch(launch) != WEIR_OK || launch->element_count == 0) {
         return 0;
     }
+    if (launch->kernel->kind == WEIR_KERNEL_MATMUL) {
+        return wr_cublas_workspace(launch);
+    }
     wr_spread spread = wr_spread_of(launch, cuda->kernels.multiprocessors);
     return wr_spread_workspace(launch, &spread);
 }
@@ -301,11 +307,13 @@ weir_result wr_cuda_kernels_init(wr_cuda *cuda)
     cuda->kernels.capability = 10 * major + minor;
     cuda->kernels.multiprocessors = multiprocessors > 0 ? (uint32_t)multiprocessors : 1;
     cuda->kernels.making = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    cuda->kernels.cublas.mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     return WEIR_OK;
 }
 
 void wr_cuda_kernels_finish(wr_cuda *cuda)
 {
+    wr_cublas_finish(&cuda->kernels.cublas);
     for (size_t i = 0; i < WR_CUDA_CHAINS; i++) {
         wr_cuda_kernel *at = atomic_load(&cuda->kernels.chains[i]);
         while (at != NULL) {

@@ -8,6 +8,7 @@
 #define WR_DRIVER_CUDA_KERNELS_H
 
 #include "api.h"
+#include "cublas.h"
 #include "nvrtc.h"
 
 #include <weir/kernel.h>
@@ -31,6 +32,7 @@ typedef struct wr_cuda_kernels {
     wr_cuda_kernel *_Atomic chains[WR_CUDA_CHAINS];
     pthread_mutex_t making; /* guards all below */
     uint64_t count;
+    wr_cublas cublas; /* has a mutex of its own */
     wr_nvrtc nvrtc;
 } wr_cuda_kernels;
 

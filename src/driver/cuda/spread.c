@@ -7,6 +7,12 @@
  * more that the last round is small. */
 #define BLOCKS_RUNNING 8
 #define BLOCKS_MOST 64
+/* Vectors of inputs that a lane should have, if there are threads enough. */
+#define LANE_VECTORS 8
+/* Threads of a multiprocessor. */
+#define THREADS_RUNNING 2048
+/* Bytes of a part: a value, and perhaps where it is. */
+#define PART_BYTES 8
 /* Inputs of a lane for which a part of its own pays. */
 #define PART_INPUTS 16
 #define MOST_PARTS 1024
@@ -76,13 +82,26 @@ static bool is_across(const weir_launch *launch)
     return any;
 }
 
+/* Few lanes have more to do each and less to combine, but the device wants threads. */
+static uint32_t lanes_along(uint64_t outputs, uint64_t each, uint32_t multiprocessors)
+{
+    uint64_t vectors = divide_up(each, AT_ONCE);
+    uint32_t most = power_of_two(vectors, WEIR_CUDA_THREADS);
+    uint32_t lanes = power_of_two(divide_up(vectors, LANE_VECTORS), WEIR_CUDA_THREADS);
+    uint64_t wanted = (uint64_t)multiprocessors * THREADS_RUNNING;
+    while (lanes < most && outputs < divide_up(wanted, lanes)) {
+        lanes *= 2;
+    }
+    return lanes;
+}
+
 static wr_spread spread_reduction(const weir_launch *launch, uint32_t multiprocessors)
 {
     uint64_t outputs = launch->element_count;
     uint64_t each = (uint64_t)((const int64_t *)launch->arguments)[1];
     bool across = is_across(launch);
     uint32_t lanes = across ? WEIR_CUDA_THREADS / power_of_two(outputs, ACROSS_OUTPUTS)
-                            : power_of_two(divide_up(each, AT_ONCE), WEIR_CUDA_THREADS);
+                            : lanes_along(outputs, each, multiprocessors);
     uint64_t blocks = divide_up(outputs, WEIR_CUDA_THREADS / lanes);
     uint64_t wanted = (uint64_t)multiprocessors * BLOCKS_RUNNING / blocks;
     uint64_t worth = each / ((uint64_t)lanes * PART_INPUTS);
@@ -111,8 +130,19 @@ wr_spread wr_spread_of(const weir_launch *launch, uint32_t multiprocessors)
                        .split = {.parts = 1}};
 }
 
+wr_spread wr_spread_of_end(const weir_launch *launch, const wr_spread *spread,
+                           uint32_t multiprocessors)
+{
+    uint32_t lanes = power_of_two(spread->split.parts, WEIR_CUDA_THREADS);
+    uint64_t blocks = divide_up(launch->element_count, WEIR_CUDA_THREADS / lanes);
+    return (wr_spread){.blocks = blocks_of(blocks, multiprocessors),
+                       .split = {.lanes = lanes,
+                                 .parts = spread->split.parts,
+                                 .memory = spread->split.memory}};
+}
+
 uint64_t wr_spread_workspace(const weir_launch *launch, const wr_spread *spread)
 {
     bool has_parts = wr_spread_is_reduction(launch) && spread->split.parts > 1;
-    return has_parts ? launch->element_count * spread->split.parts * sizeof(float) : 0;
+    return has_parts ? launch->element_count * spread->split.parts * PART_BYTES : 0;
 }

@@ -43,9 +43,23 @@ static thread_local const fake_thread *fake_self;
 #define blockDim (fake_self->threads)
 #define gridDim (fake_self->blocks)
 
+// Others have had their turns when it returns.
 static inline void __syncthreads()
 {
-    fake_self->sync(fake_self->context);
+    const fake_thread *me = fake_self;
+    me->sync(me->context);
+    fake_self = me;
+}
+
+// All threads of the block call it, so that the block can stand for the warp.
+template <class V> static V __shfl_xor_sync(unsigned, V value, unsigned lanes)
+{
+    static V all[1024];
+    all[threadIdx.x] = value;
+    __syncthreads();
+    V other = all[threadIdx.x ^ lanes];
+    __syncthreads();
+    return other;
 }
 
 static inline int __float_as_int(float from)
