@@ -8,8 +8,7 @@
 
 #include <stddef.h>
 
-#define CHUNKS_PER_PIECE 2u    /* at least, where pieces have so many granules... */
-#define CHUNKS_PER_DEVICE 128u /* ...and in all, where reserved memory has */
+#define CHUNKS_PER_PIECE 2u /* at least, where a piece has so many granules */
 
 static weir_result remake(wr_bank *bank, uint64_t to, uint64_t from, uint64_t bytes)
 {
@@ -64,18 +63,14 @@ static void drop_new(wr_backing *b)
 }
 
 /* The size of the chunks in which so many bytes are made: large enough that the driver's
- * price, which goes by chunk, does not matter, small beside the piece and beside all that
- * is reserved, because a chunk that is partly held stays whole. 0: the driver knows none.
- */
+ * price, which goes by chunk, does not matter, and not the whole piece, because a chunk
+ * that is partly held stays whole. 0: the driver knows none. */
 static uint64_t choose_chunk(const wr_backing *b, uint64_t bytes)
 {
     uint64_t granule = b->bank->granule_bytes;
     uint64_t most = b->bank->properties.chunk_bytes;
-    uint64_t reserved = WR_GET(b->bank->reserved) + bytes;
     uint64_t chunk = bytes / CHUNKS_PER_PIECE;
-    chunk = chunk < reserved / CHUNKS_PER_DEVICE ? chunk : reserved / CHUNKS_PER_DEVICE;
-    chunk = chunk < most ? chunk : most;
-    chunk = chunk / granule * granule;
+    chunk = (chunk < most ? chunk : most) / granule * granule;
     return chunk >= granule || most == 0 ? chunk : granule;
 }
 
