@@ -6,6 +6,10 @@
 #define WR_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define WR_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
+/* Small parts of those paths; compilers count their other callers and decide otherwise.
+ */
+#define WR_INLINE static inline __attribute__((always_inline))
+
 /* Everything that it calls is inlined into it, but what is marked WR_COLD. */
 #define WR_FLAT __attribute__((flatten, hot))
 #define WR_COLD __attribute__((noinline, cold))

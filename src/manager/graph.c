@@ -140,9 +140,9 @@ wr_slice *wr_graph_reuse(weir_graph *graph, wr_pool *pool, const wr_request *req
     if (slice->extent_bytes > bytes) {
         wr_slice *rest = wr_slab_pop(pool->cache);
         wr_page_split(wr_page_get(slice->page), slice, slice->address + bytes, rest);
-        wr_graph_note(graph, rest);
         wr_index_insert(index, rest);
     }
+    wr_graph_note(graph, slice);
     slice->state = WR_SLICE_STATE_HELD;
     WR_SUB(pool->books.limbo, slice->extent_bytes);
     return slice;
@@ -184,6 +184,7 @@ void wr_graph_spill(weir_graph *graph)
     for (uint32_t i = 0; i < graph->bank->class_count; i++) {
         wr_slice *slice;
         while ((slice = wr_index_take(&graph->dropped[i], WR_UNIT_BYTES)) != NULL) {
+            wr_graph_note(graph, slice);
             push_recorded(graph->origin, slice);
         }
     }
@@ -348,10 +349,10 @@ static void count_list(wr_slice_id id, uint64_t *bytes, uint32_t graphs)
 static uint64_t index_bytes(const wr_index *index)
 {
     uint64_t bytes = 0;
-    const wr_slice *slice = wr_index_find_after(index, 0, 0);
+    const wr_slice *slice = wr_index_find(index, 0);
     while (slice != NULL) {
         bytes += slice->extent_bytes;
-        slice = wr_index_find_after(index, slice->extent_bytes, slice->address + 1);
+        slice = wr_index_next(index, slice);
     }
     return bytes;
 }

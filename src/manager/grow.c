@@ -124,8 +124,7 @@ static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t r
             *end = *begin + passed;
             return slice;
         }
-        slice =
-            wr_index_find_after(lender->index, slice->extent_bytes, slice->address + 1);
+        slice = wr_index_next(lender->index, slice);
     }
     return NULL;
 }

@@ -187,15 +187,14 @@ static void gather_pool(gather *g, uint32_t number)
         return;
     }
     gather_pages(g, pool);
-    const wr_slice *slice =
-        wr_index_find_after(pool->index, smallest_unit(g, pool->layout), 0);
+    const wr_slice *slice = wr_index_find(pool->index, smallest_unit(g, pool->layout));
     while (slice != NULL) {
         wr_page *page = wr_page_get(slice->page);
         if (pool->layout->granular ||
             (slice->extent_bytes == page->bytes && wants_page(g, page))) {
             gather_slice(g, pool, slice);
         }
-        slice = wr_index_find_after(pool->index, slice->extent_bytes, slice->address + 1);
+        slice = wr_index_next(pool->index, slice);
     }
 }
 

@@ -21,8 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PUBLISH_BYTES INT64_C(65536)
-#define PUBLISH_NEVER INT64_MAX /* while a stream is alone, its peak is the device's */
+#define PUBLISH_BYTES UINT64_C(65536)
 #define POLL_ALLOCATIONS 16u
 #define CHECK_STEP 16u
 #define SHARING_STEP 8u
@@ -62,6 +61,14 @@ static weir_result enter_roster(wr_manager *manager, const char *name)
                            "no host memory for the list of streams");
 }
 
+static void set_publishing(wr_manager *manager)
+{
+    uint64_t told = manager->published;
+    manager->publish_above = manager->alone ? UINT64_MAX : told + PUBLISH_BYTES - 1;
+    manager->publish_below =
+        manager->alone || told < PUBLISH_BYTES ? 0 : told - PUBLISH_BYTES + 1;
+}
+
 /* A second stream comes: from now on all tell the bank what they hold. */
 static void end_solitude(wr_bank *bank)
 {
@@ -69,8 +76,8 @@ static void end_solitude(wr_bank *bank)
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager);
+        manager->alone = false;
         wr_manager_publish(manager);
-        manager->publish_bytes = PUBLISH_BYTES;
         wr_manager_unlock(manager);
         wr_manager_unpin(manager);
     }
@@ -80,13 +87,13 @@ weir_result wr_manager_init(wr_manager *manager, wr_bank *bank, weir_driver_stre
                             const char *name)
 {
     end_solitude(bank);
-    manager->publish_bytes = bank->roster_count == 0 ? PUBLISH_NEVER : PUBLISH_BYTES;
     manager->bank = bank;
+    manager->alone = bank->roster_count == 0;
+    set_publishing(manager);
     manager->stream = stream;
     manager->serial = wr_guard_event(bank);
     manager->epoch = 1;
     manager->moment.settled_below = UINT64_C(1) << WR_TICK_BITS;
-    manager->moment.mark = manager->moment.settled_below;
     WR_TRY(wr_routes_open(manager));
     weir_result result = enter_roster(manager, name);
     if (result != WEIR_OK) {
@@ -169,18 +176,18 @@ WR_COLD void wr_manager_publish(wr_manager *manager)
     uint64_t in_use = WR_OWN(manager->in_use);
     uint64_t change = in_use - manager->published;
     wr_bank *bank = manager->bank;
-    if (manager->publish_bytes == PUBLISH_NEVER) {
-        wr_counter_raise(&bank->peak_in_use, WR_OWN(manager->peak_in_use));
+    if (manager->alone) {
+        wr_counter_raise(&bank->peak_in_use, wr_manager_peak(manager));
     }
-    if (change == 0) {
-        return;
+    if (change != 0) {
+        manager->published = in_use;
+        uint64_t before =
+            atomic_fetch_add_explicit(&bank->published, change, memory_order_acq_rel);
+        if ((int64_t)change > 0) {
+            wr_counter_raise(&bank->peak_in_use, before + change);
+        }
     }
-    manager->published = in_use;
-    uint64_t before =
-        atomic_fetch_add_explicit(&bank->published, change, memory_order_acq_rel);
-    if ((int64_t)change > 0) {
-        wr_counter_raise(&bank->peak_in_use, before + change);
-    }
+    set_publishing(manager);
 }
 
 static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *slice,
@@ -192,18 +199,15 @@ static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
     slice->tag = (uint16_t)tag;
     WR_ADD(pool->books.in_use, bytes);
     WR_ADD(pool->books.entered, 1);
-    if (bytes > WR_OWN(pool->books.largest)) {
+    if (WR_UNLIKELY(bytes > WR_OWN(pool->books.largest))) {
         WR_PUT(pool->books.largest, bytes);
     }
     uint64_t in_use = WR_OWN(manager->in_use) + bytes;
     WR_PUT(manager->in_use, in_use);
-    if (in_use > WR_OWN(manager->peak_in_use)) {
-        WR_PUT(manager->peak_in_use, in_use);
-    }
     if (WR_UNLIKELY(tag != 0)) {
         wr_tags_enter(&manager->bank->tags[tag], slice, bytes, charged_bytes);
     }
-    if ((int64_t)(in_use - manager->published) >= manager->publish_bytes) {
+    if (WR_UNLIKELY(in_use > manager->publish_above)) {
         wr_manager_publish(manager);
     }
 }
@@ -214,12 +218,16 @@ static inline void leave_books(wr_manager *manager, wr_bank *bank, wr_pool *pool
     uint64_t bytes = slice->held.requested_bytes;
     WR_SUB(pool->books.in_use, bytes);
     WR_ADD(pool->books.left, 1);
-    uint64_t in_use = WR_OWN(manager->in_use) - bytes;
+    uint64_t in_use = WR_OWN(manager->in_use);
+    if (WR_UNLIKELY(in_use > WR_OWN(manager->peak_in_use))) {
+        WR_PUT(manager->peak_in_use, in_use);
+    }
+    in_use -= bytes;
     WR_PUT(manager->in_use, in_use);
     if (WR_LIKELY(slice->tag != 0)) { /* either way; tagged ones in line */
         wr_tags_leave(&bank->tags[slice->tag], slice, bytes);
     }
-    if ((int64_t)(in_use - manager->published) <= -manager->publish_bytes) {
+    if (WR_UNLIKELY(in_use < manager->publish_below)) {
         wr_manager_publish(manager);
     }
 }
@@ -415,13 +423,11 @@ static void release_locked(wr_manager *manager, wr_slice *slice)
     if (__builtin_expect(WR_OWN(bank->parked) != 0, 0)) {
         bank->wake(bank);
     }
-    manager->moment.mark =
-        manager->epoch << WR_TICK_BITS | (WR_OWN(bank->tick) & WR_TICK_MASK);
     wr_sequence_begin(&manager->sequence);
     leave_books(manager, bank, pool, slice);
     if (__builtin_expect(slice->held.uses == 0, 1)) {
         manager->dirty = true;
-        wr_pool_release(pool, slice);
+        wr_pool_release(pool, slice, wr_manager_mark(manager));
     } else {
         WR_ADD(pool->books.limbo, slice->extent_bytes);
         wr_waits_defer(manager, slice);

@@ -140,12 +140,13 @@ typedef struct wr_manager {
     weir_driver_fence capture_fence; /* capturing: what was queued before; 0: nothing */
     uint64_t capture_ms;             /* capturing: since when */
 
-    uint32_t polled; /* allocations since waits were last polled */
-    wr_counter peak_in_use, in_use;
-    uint64_t published;            /* in_use as the bank has been told */
-    int64_t publish_bytes;         /* change of in_use that makes it tell the bank */
-    uint32_t unhurried;            /* requests that the hot path did not serve */
-    wr_route routes[WR_ROUTE_MAX]; /* by bytes; the last one goes to UINT64_MAX */
+    uint32_t polled;                       /* allocations since waits were last polled */
+    wr_counter in_use, peak_in_use;        /* the peak is looked at when in_use falls */
+    uint64_t published;                    /* in_use as the bank has been told */
+    uint64_t publish_above, publish_below; /* in_use beyond makes it tell the bank */
+    bool alone;                            /* its peak is the device's: it need not */
+    uint32_t unhurried;                    /* requests that the hot path did not serve */
+    wr_route routes[WR_ROUTE_MAX];         /* by bytes; the last one goes to UINT64_MAX */
 } wr_manager;
 
 typedef struct wr_options {
@@ -224,12 +225,12 @@ void wr_bank_finish(wr_bank *bank);
 
 static inline void wr_sequence_begin(wr_counter *sequence)
 {
-    atomic_store_explicit(sequence, WR_OWN(*sequence) + 1, memory_order_relaxed);
+    wr_sequence_step(sequence);
 }
 
 static inline void wr_sequence_end(wr_counter *sequence)
 {
-    WR_PUT(*sequence, WR_OWN(*sequence) + 1);
+    wr_sequence_step(sequence);
 }
 
 /* Bytes handed back that the driver has not let go of. */
@@ -300,8 +301,22 @@ void wr_manager_release(wr_slice *slice);
 /* Under the lock: processes releases that other threads left. */
 void wr_manager_drain(wr_manager *manager);
 
+/* Under the lock: what a release now leaves on its granules. */
+static inline uint64_t wr_manager_mark(const wr_manager *manager)
+{
+    uint64_t tick = WR_OWN(manager->bank->tick);
+    return manager->epoch << WR_TICK_BITS | (tick & WR_TICK_MASK);
+}
+
 /* Under the lock: tells the bank the change of in_use since the last time. */
 void wr_manager_publish(wr_manager *manager);
+
+/* The most that in_use ever was: what it falls from is the most since it fell last. */
+static inline uint64_t wr_manager_peak(const wr_manager *manager)
+{
+    uint64_t peak = WR_GET(manager->peak_in_use), in_use = WR_GET(manager->in_use);
+    return in_use > peak ? in_use : peak;
+}
 
 /* Under the lock: brings the split of free bytes up to date; nothing if nothing changed.
  */

@@ -290,10 +290,10 @@ static void try_slice(search *s, wr_slice *slice)
 /* The largest segments below the wanted size: most of the window is there already. */
 static void try_below(search *s, const wr_index *index)
 {
-    wr_slice *slice = wr_index_find_before(index, s->run_bytes, 0);
+    wr_slice *slice = wr_index_find_below(index, s->run_bytes);
     for (uint32_t i = 0; i < s->seeds && slice != NULL; i++) {
         try_slice(s, slice);
-        slice = wr_index_find_before(index, slice->extent_bytes, slice->address);
+        slice = wr_index_next_below(index, slice);
     }
 }
 
@@ -303,7 +303,7 @@ static void try_above(search *s, const wr_index *index, uint64_t bytes)
     wr_slice *slice = wr_index_find(index, bytes);
     for (uint32_t i = 0; i < s->seeds && slice != NULL; i++) {
         try_slice(s, slice);
-        slice = wr_index_find_after(index, slice->extent_bytes, slice->address + 1);
+        slice = wr_index_next(index, slice);
     }
 }
 

@@ -86,12 +86,10 @@ void wr_waits_defer(wr_manager *manager, wr_slice *slice)
 static void free_slice(wr_manager *manager, wr_slice *slice)
 {
     wr_pool *pool = slice->pool;
-    manager->moment.mark =
-        manager->epoch << WR_TICK_BITS | (WR_OWN(manager->bank->tick) & WR_TICK_MASK);
     wr_sequence_begin(&manager->sequence);
     WR_SUB(pool->books.limbo, slice->extent_bytes);
     manager->dirty = true;
-    wr_pool_release(pool, slice);
+    wr_pool_release(pool, slice, wr_manager_mark(manager));
     wr_sequence_end(&manager->sequence);
 }
 

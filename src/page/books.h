@@ -43,7 +43,7 @@ typedef struct wr_books {
 
 /* Where an owner stands in time. */
 typedef struct wr_moment {
-    uint64_t mark;          /* what a release now leaves on its granules */
+    uint64_t mark;          /* the bank's: what arrives leaves it on its granules */
     uint64_t settled_below; /* marks below have passed; UINT64_MAX: all */
 } wr_moment;
 

@@ -23,6 +23,7 @@
 #ifndef WR_PAGE_PAGE_H
 #define WR_PAGE_PAGE_H
 
+#include "base/hot.h"
 #include "books.h"
 #include "slice.h"
 
@@ -180,12 +181,14 @@ static inline uint64_t wr_page_settled_bytes(const wr_page *page, const wr_momen
 /* Leaves a mark on every granule that the slice touches. */
 static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t mark)
 {
-    uint32_t first = wr_page_granule(page, slice->address);
-    uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
-    uint64_t *marks = page->marks;
-    do {
-        marks[first] = mark;
-    } while (first++ < last);
+    uint64_t begin = slice->address - page->address;
+    uint64_t last = begin + slice->extent_bytes - 1;
+    uint64_t *at = page->marks + (begin >> page->granule_shift);
+    uint64_t *end = page->marks + (last >> page->granule_shift);
+    *at = mark;
+    while (WR_UNLIKELY(at != end)) {
+        *++at = mark;
+    }
 }
 
 /* ---- tiling ---- */
@@ -195,17 +198,18 @@ static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t m
 static inline void wr_page_split(wr_page *page, wr_slice *slice, uint64_t end,
                                  wr_slice *rest)
 {
+    uint64_t kept_bytes = end - slice->address;
+    wr_slice_id rest_id = wr_slice_id_of(rest), next = slice->next;
+    rest->extent_bytes = slice->extent_bytes - kept_bytes;
     rest->address = end;
-    rest->extent_bytes = wr_slice_end(slice) - end;
     rest->pool = slice->pool;
     rest->page = slice->page;
     rest->state = slice->state;
     rest->prev = wr_slice_id_of(slice);
-    rest->next = slice->next;
-    slice->extent_bytes = end - slice->address;
-    wr_slice_id rest_id = wr_slice_id_of(rest);
-    if (slice->next != 0) {
-        wr_slice_get(slice->next)->prev = rest_id;
+    rest->next = next;
+    slice->extent_bytes = kept_bytes;
+    if (next != 0) {
+        wr_slice_get(next)->prev = rest_id;
     } else {
         page->granules[wr_page_granule(page, wr_slice_end(rest) - 1)].last = rest_id;
     }

@@ -57,8 +57,14 @@ typedef struct wr_slice {
             uint32_t uses;    /* other streams that used it, see waits.h */
             wr_slice_id link; /* next in a list of released slices */
         } held;
-        struct {
-            wr_slice_id left, right; /* subtrees in the free index */
+        union {
+            struct {
+                wr_slice_id left, right; /* in the free index (pool/index.h): subtrees */
+                wr_slice_id next_twin, previous_twin; /* slices of the same extent */
+            };
+            struct {
+                uint64_t subtrees, twins; /* the same, to be compared with 0 */
+            };
         } free;
     };
     uint32_t page;           /* id, see page.h */

@@ -1,95 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 #include "index.h"
 
-#include "base/hot.h"
-
-#include <stddef.h>
-
 wr_index wr_index_none;
 
-static inline uint32_t priority(wr_slice_id id)
+/* What tells slices of equal extent apart; twins have the same. */
+static inline uint64_t rank(const wr_slice *slice)
 {
-    return id * UINT32_C(2654435769);
+    return slice->extent_bytes < WR_INDEX_TWINS_BELOW ? 0 : slice->address;
 }
 
-static inline unsigned bin_of(uint64_t extent_bytes)
+static inline uint64_t priority(const wr_slice *node)
 {
-    uint64_t units = extent_bytes >> WR_UNIT_SHIFT;
-    if (units < WR_INDEX_EXACT_BINS) {
-        return (unsigned)units;
-    }
-    unsigned log = 63u - (unsigned)__builtin_clzll(units);
-    unsigned sub = (unsigned)(units >> (log - WR_INDEX_SUB_SHIFT)) & 31u;
-    return WR_INDEX_EXACT_BINS + ((log - 6u) << WR_INDEX_SUB_SHIFT) + sub;
+    return (node->extent_bytes ^ rank(node)) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-static inline bool is_before(const wr_slice *slice, uint64_t extent_bytes,
-                             uint64_t address)
+static inline bool is_before(const wr_slice *node, uint64_t extent_bytes,
+                             uint64_t extent_rank)
 {
-    return slice->extent_bytes != extent_bytes ? slice->extent_bytes < extent_bytes
-                                               : slice->address < address;
+    return node->extent_bytes != extent_bytes ? node->extent_bytes < extent_bytes
+                                              : rank(node) < extent_rank;
 }
 
-static inline void mark_bin(wr_index *index, unsigned bin)
+void wr_index_tree_insert(wr_index *index, wr_slice *slice)
 {
-    index->map[bin / 64] |= UINT64_C(1) << (bin % 64);
-    index->word_map |= UINT64_C(1) << (bin / 64);
-}
-
-static inline void clear_bin(wr_index *index, unsigned bin)
-{
-    uint64_t word = index->map[bin / 64] & ~(UINT64_C(1) << (bin % 64));
-    index->map[bin / 64] = word;
-    if (word == 0) {
-        index->word_map &= ~(UINT64_C(1) << (bin / 64));
+    uint64_t extent_bytes = slice->extent_bytes, own_rank = rank(slice);
+    wr_slice_id *link = &index->root[slice->bin], *place = NULL;
+    while (*link != 0) {
+        wr_slice *node = wr_slice_get(*link);
+        if (wr_index_are_twins(node, slice)) {
+            wr_index_hang(node, slice);
+            return;
+        }
+        if (place == NULL && priority(node) < priority(slice)) {
+            place = link;
+        }
+        link = is_before(node, extent_bytes, own_rank) ? &node->free.right
+                                                       : &node->free.left;
     }
-}
-
-/* The first bin from `bin` on that is not empty, WR_INDEX_BINS if there is none. */
-static inline unsigned next_bin(const wr_index *index, unsigned bin)
-{
-    if (bin >= WR_INDEX_BINS) {
-        return WR_INDEX_BINS;
-    }
-    unsigned word = bin / 64;
-    uint64_t bits = index->map[word] >> (bin % 64);
-    if (bits != 0) {
-        return bin + (unsigned)__builtin_ctzll(bits);
-    }
-    uint64_t words = index->word_map & (~UINT64_C(1) << word);
-    if (words == 0) {
-        return WR_INDEX_BINS;
-    }
-    word = (unsigned)__builtin_ctzll(words);
-    return word * 64 + (unsigned)__builtin_ctzll(index->map[word]);
-}
-
-void wr_index_insert(wr_index *index, wr_slice *slice)
-{
-    unsigned bin = bin_of(slice->extent_bytes);
-    uint64_t extent_bytes = slice->extent_bytes, address = slice->address;
-    wr_slice_id id = wr_slice_id_of(slice);
-    wr_slice_id *link = &index->root[bin];
-    wr_slice_id tree = *link;
-    slice->bin = (uint16_t)bin;
-    if (WR_LIKELY(tree == 0)) {
-        mark_bin(index, bin);
-        slice->free.left = slice->free.right = 0;
-        *link = id;
-        return;
-    }
-    uint32_t own = priority(id);
-    while (tree != 0 && priority(tree) > own) {
-        wr_slice *node = wr_slice_get(tree);
-        link =
-            is_before(node, extent_bytes, address) ? &node->free.right : &node->free.left;
-        tree = *link;
-    }
-    *link = id;
+    place = place == NULL ? link : place;
+    wr_slice_id tree = *place;
+    *place = wr_slice_id_of(slice);
+    slice->free.next_twin = slice->free.previous_twin = 0;
     wr_slice_id *left = &slice->free.left, *right = &slice->free.right;
     while (tree != 0) {
         wr_slice *node = wr_slice_get(tree);
-        if (is_before(node, extent_bytes, address)) {
+        if (is_before(node, extent_bytes, own_rank)) {
             *left = tree;
             left = &node->free.right;
             tree = *left;
@@ -102,13 +57,21 @@ void wr_index_insert(wr_index *index, wr_slice *slice)
     *left = *right = 0;
 }
 
-/* Replaces the node at `*link` by its merged subtrees. */
+/* Replaces the node at `*link` by its next twin, or else by its merged subtrees. */
 static inline void unhook(wr_index *index, unsigned bin, wr_slice_id *link)
 {
-    wr_slice *slice = wr_slice_get(*link);
-    wr_slice_id left = slice->free.left, right = slice->free.right;
+    wr_slice *node = wr_slice_get(*link);
+    wr_slice_id left = node->free.left, right = node->free.right;
+    if (node->free.next_twin != 0) {
+        wr_slice *twin = wr_slice_get(node->free.next_twin);
+        twin->free.previous_twin = 0;
+        twin->free.left = left;
+        twin->free.right = right;
+        *link = node->free.next_twin;
+        return;
+    }
     while (left != 0 && right != 0) {
-        if (priority(left) > priority(right)) {
+        if (priority(wr_slice_get(left)) > priority(wr_slice_get(right))) {
             *link = left;
             link = &wr_slice_get(left)->free.right;
             left = *link;
@@ -120,139 +83,154 @@ static inline void unhook(wr_index *index, unsigned bin, wr_slice_id *link)
     }
     *link = left | right;
     if (index->root[bin] == 0) {
-        clear_bin(index, bin);
+        wr_index_clear(index, bin);
     }
 }
 
-void wr_index_remove(wr_index *index, wr_slice *slice)
+void wr_index_tree_remove(wr_index *index, wr_slice *slice)
 {
-    unsigned bin = slice->bin;
-    uint64_t extent_bytes = slice->extent_bytes, address = slice->address;
+    uint64_t extent_bytes = slice->extent_bytes, own_rank = rank(slice);
     wr_slice_id id = wr_slice_id_of(slice);
-    wr_slice_id *link = &index->root[bin];
+    wr_slice_id *link = &index->root[slice->bin];
     while (*link != id) {
         WR_ASSERT(*link != 0);
         wr_slice *node = wr_slice_get(*link);
-        link =
-            is_before(node, extent_bytes, address) ? &node->free.right : &node->free.left;
+        link = is_before(node, extent_bytes, own_rank) ? &node->free.right
+                                                       : &node->free.left;
     }
-    unhook(index, bin, link);
+    unhook(index, slice->bin, link);
 }
 
-/* The link to the first slice not before (extent_bytes, address), NULL if there is none.
+/* The link to the first node of a tree not before (extent_bytes, extent_rank), or NULL.
  */
-static inline wr_slice_id *seek(const wr_index *index, uint64_t extent_bytes,
-                                uint64_t address, unsigned *bin_out)
+static inline wr_slice_id *seek(const wr_slice_id *link, uint64_t extent_bytes,
+                                uint64_t extent_rank)
 {
-    unsigned bin = bin_of(extent_bytes);
     const wr_slice_id *best = NULL;
-    const wr_slice_id *link = &index->root[bin];
     while (*link != 0) {
         const wr_slice *node = wr_slice_get(*link);
-        if (is_before(node, extent_bytes, address)) {
+        if (is_before(node, extent_bytes, extent_rank)) {
             link = &node->free.right;
         } else {
             best = link;
             link = &node->free.left;
         }
     }
-    if (best == NULL) {
-        bin = next_bin(index, bin + 1);
-        if (bin == WR_INDEX_BINS) {
-            return NULL;
-        }
-        best = &index->root[bin];
-        while (wr_slice_get(*best)->free.left != 0) {
-            best = &wr_slice_get(*best)->free.left;
-        }
-    }
-    *bin_out = bin;
     return (wr_slice_id *)best;
 }
 
-wr_slice *wr_index_take(wr_index *index, uint64_t extent_bytes)
+/* The same in the whole index, from `*bin` on, which becomes the node's. */
+static inline wr_slice_id *seek_from(const wr_index *index, uint64_t extent_bytes,
+                                     uint64_t extent_rank, unsigned *bin)
 {
-    unsigned bin;
-    wr_slice_id *link = seek(index, extent_bytes, 0, &bin);
+    wr_slice_id *link = seek(&index->root[*bin], extent_bytes, extent_rank);
+    if (link == NULL) {
+        *bin = wr_index_next_bin(index, *bin);
+        link = *bin == 0 ? NULL : seek(&index->root[*bin], 0, 0);
+    }
+    return link;
+}
+
+wr_slice *wr_index_tree_take(wr_index *index, uint64_t extent_bytes, unsigned bin)
+{
+    wr_slice_id *link = seek_from(index, extent_bytes, 0, &bin);
     if (link == NULL) {
         return NULL;
     }
     wr_slice *slice = wr_slice_get(*link);
-    unhook(index, bin, link);
+    if (slice->free.next_twin != 0) {
+        slice = wr_slice_get(slice->free.next_twin);
+        wr_index_unhang(slice);
+    } else {
+        unhook(index, bin, link);
+    }
     return slice;
 }
 
 wr_slice *wr_index_take_equal(wr_index *index, uint64_t extent_bytes)
 {
-    unsigned bin;
-    wr_slice_id *link = seek(index, extent_bytes, 0, &bin);
-    if (link == NULL || wr_slice_get(*link)->extent_bytes != extent_bytes) {
-        return NULL;
-    }
-    wr_slice *slice = wr_slice_get(*link);
-    unhook(index, bin, link);
-    return slice;
+    wr_slice *node = wr_index_find(index, extent_bytes);
+    bool equal = node != NULL && node->extent_bytes == extent_bytes;
+    return equal ? wr_index_take(index, extent_bytes) : NULL;
 }
 
 wr_slice *wr_index_find(const wr_index *index, uint64_t extent_bytes)
 {
-    return wr_index_find_after(index, extent_bytes, 0);
-}
-
-wr_slice *wr_index_find_after(const wr_index *index, uint64_t extent_bytes,
-                              uint64_t address)
-{
-    unsigned bin;
-    wr_slice_id *link = seek(index, extent_bytes, address, &bin);
+    extent_bytes = extent_bytes < WR_UNIT_BYTES ? WR_UNIT_BYTES : extent_bytes;
+    unsigned bin = wr_index_bin(extent_bytes);
+    const wr_slice_id *link = seek_from(index, extent_bytes, 0, &bin);
     return link == NULL ? NULL : wr_slice_get(*link);
 }
 
-/* The last bin up to `bin` that is not empty, WR_INDEX_BINS if there is none. */
-static unsigned previous_bin(const wr_index *index, unsigned bin)
+wr_slice *wr_index_next(const wr_index *index, const wr_slice *slice)
 {
-    unsigned word = bin / 64;
-    uint64_t bits = index->map[word] << (63 - bin % 64);
-    if (bits != 0) {
-        return bin - (unsigned)__builtin_clzll(bits);
+    if (slice->free.next_twin != 0) {
+        return wr_slice_get(slice->free.next_twin);
     }
-    uint64_t words = index->word_map & ((UINT64_C(1) << word) - 1);
-    if (words == 0) {
-        return WR_INDEX_BINS;
+    unsigned bin = slice->bin;
+    const wr_slice_id *link =
+        seek_from(index, slice->extent_bytes, rank(slice) + 1, &bin);
+    return link == NULL ? NULL : wr_slice_get(*link);
+}
+
+/* The last bin below `end` that is not empty, WR_INDEX_BINS if there is none. */
+static unsigned previous_bin(const wr_index *index, unsigned end)
+{
+    unsigned word = end / 64;
+    uint64_t bits =
+        end % 64 == 0 ? 0 : index->map[word] << (64 - end % 64) >> (64 - end % 64);
+    while (bits == 0) {
+        if (word-- == 0) {
+            return WR_INDEX_BINS;
+        }
+        bits = index->map[word];
     }
-    word = 63u - (unsigned)__builtin_clzll(words);
-    return word * 64 + 63u - (unsigned)__builtin_clzll(index->map[word]);
+    return word * 64 + 63u - (unsigned)__builtin_clzll(bits);
 }
 
 static wr_slice *last_of(const wr_index *index, unsigned bin)
 {
-    wr_slice *slice = wr_slice_get(index->root[bin]);
-    while (slice->free.right != 0) {
-        slice = wr_slice_get(slice->free.right);
+    wr_slice *node = wr_slice_get(index->root[bin]);
+    while (node->free.right != 0) {
+        node = wr_slice_get(node->free.right);
     }
-    return slice;
+    return node;
 }
 
-wr_slice *wr_index_find_before(const wr_index *index, uint64_t extent_bytes,
-                               uint64_t address)
+/* The last node before (extent_bytes, extent_rank), or NULL. */
+static wr_slice *find_before(const wr_index *index, uint64_t extent_bytes,
+                             uint64_t extent_rank)
 {
-    unsigned bin = bin_of(extent_bytes);
+    unsigned bin = wr_index_bin(extent_bytes);
     wr_slice *best = NULL;
     for (wr_slice_id id = index->root[bin]; id != 0;) {
         wr_slice *node = wr_slice_get(id);
-        bool before = is_before(node, extent_bytes, address);
+        bool before = is_before(node, extent_bytes, extent_rank);
         best = before ? node : best;
         id = before ? node->free.right : node->free.left;
     }
-    if (best == NULL && bin > 0) {
-        bin = previous_bin(index, bin - 1);
+    if (best == NULL) {
+        bin = previous_bin(index, bin);
         best = bin == WR_INDEX_BINS ? NULL : last_of(index, bin);
     }
     return best;
 }
 
+wr_slice *wr_index_find_below(const wr_index *index, uint64_t extent_bytes)
+{
+    return extent_bytes <= WR_UNIT_BYTES ? NULL : find_before(index, extent_bytes, 0);
+}
+
+wr_slice *wr_index_next_below(const wr_index *index, const wr_slice *slice)
+{
+    return slice->free.next_twin != 0
+               ? wr_slice_get(slice->free.next_twin)
+               : find_before(index, slice->extent_bytes, rank(slice));
+}
+
 uint64_t wr_index_largest(const wr_index *index)
 {
-    unsigned bin = previous_bin(index, WR_INDEX_BINS - 1);
+    unsigned bin = previous_bin(index, WR_INDEX_BINS);
     return bin == WR_INDEX_BINS ? 0 : last_of(index, bin)->extent_bytes;
 }
 
@@ -262,33 +240,60 @@ typedef struct tree_walk {
     wr_slice_state state;
     unsigned bin;
     uint64_t count, bytes;
-    const wr_slice *before; /* the slice last visited */
+    const wr_slice *before; /* the node last visited */
     const char *wrong;
 } tree_walk;
 
+static const char *check_node(const tree_walk *walk, const wr_slice *node, uint64_t bound)
+{
+    if (priority(node) > bound) {
+        return "a free index node is above one of higher priority";
+    }
+    if (wr_index_bin(node->extent_bytes) != walk->bin) {
+        return "a slice is in the wrong bin of a free index";
+    }
+    const wr_slice *before = walk->before;
+    if ((before != NULL && !is_before(before, node->extent_bytes, rank(node))) ||
+        node->free.previous_twin != 0) {
+        return "a free index is out of order";
+    }
+    return NULL;
+}
+
+/* The twins of a node, itself included. */
+static void walk_twins(tree_walk *walk, const wr_slice *node)
+{
+    wr_slice_id id = wr_slice_id_of(node), previous = 0;
+    while (id != 0 && walk->wrong == NULL) {
+        const wr_slice *slice = wr_slice_get(id);
+        if (slice->state != (uint8_t)walk->state) {
+            walk->wrong = "a slice in a free index is not free";
+        } else if ((previous != 0 && !wr_index_are_twins(slice, node)) ||
+                   slice->free.previous_twin != previous) {
+            walk->wrong = "twins of a free index do not belong together";
+        }
+        walk->count++;
+        walk->bytes += slice->extent_bytes;
+        previous = id;
+        id = slice->free.next_twin;
+    }
+}
+
 /* In order; treaps are shallow, so recursion is bounded in practice by a few dozen
  * levels. */
-static void walk_tree(tree_walk *walk, wr_slice_id id, uint32_t bound)
+static void walk_tree(tree_walk *walk, wr_slice_id id, uint64_t bound)
 {
     if (id == 0 || walk->wrong != NULL) {
         return;
     }
-    const wr_slice *slice = wr_slice_get(id);
-    walk_tree(walk, slice->free.left, priority(id));
-    if (priority(id) > bound) {
-        walk->wrong = "a free index node is above one of higher priority";
-    } else if (slice->state != (uint8_t)walk->state) {
-        walk->wrong = "a slice in a free index is not free";
-    } else if (bin_of(slice->extent_bytes) != walk->bin) {
-        walk->wrong = "a slice is in the wrong bin of a free index";
-    } else if (walk->before != NULL &&
-               !is_before(walk->before, slice->extent_bytes, slice->address)) {
-        walk->wrong = "a free index is out of order";
+    const wr_slice *node = wr_slice_get(id);
+    walk_tree(walk, node->free.left, priority(node));
+    if (walk->wrong == NULL) {
+        walk->wrong = check_node(walk, node, bound);
     }
-    walk->before = slice;
-    walk->count++;
-    walk->bytes += slice->extent_bytes;
-    walk_tree(walk, slice->free.right, priority(id));
+    walk_twins(walk, node);
+    walk->before = node;
+    walk_tree(walk, node->free.right, priority(node));
 }
 
 const char *wr_index_walk(const wr_index *index, wr_slice_state state, uint64_t *count,
@@ -297,12 +302,11 @@ const char *wr_index_walk(const wr_index *index, wr_slice_state state, uint64_t 
     tree_walk walk = {.state = state};
     for (walk.bin = 0; walk.bin < WR_INDEX_BINS; walk.bin++) {
         bool marked = (index->map[walk.bin / 64] >> (walk.bin % 64) & 1) != 0;
-        if (marked != (index->root[walk.bin] != 0) ||
-            (marked && (index->word_map >> (walk.bin / 64) & 1) == 0)) {
-            return "a free index's bitmaps do not fit its bins";
+        if (marked != (index->root[walk.bin] != 0)) {
+            return "a free index's bitmap does not fit its bins";
         }
         walk.before = NULL;
-        walk_tree(&walk, index->root[walk.bin], UINT32_MAX);
+        walk_tree(&walk, index->root[walk.bin], UINT64_MAX);
     }
     *count += walk.count;
     *bytes += walk.bytes;

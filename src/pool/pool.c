@@ -167,24 +167,48 @@ wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page,
     return slice;
 }
 
-void wr_pool_release(wr_pool *pool, wr_slice *slice)
+/* The same for slices that are in an index, for the hot path. Record 0 is no slice and
+ * has no slice's state, so a missing neighbour is one that does not fit. */
+static inline void merge_free(wr_pool *pool, wr_page *page, wr_slice *slice)
+{
+    wr_slice *next = wr_slice_get(slice->next);
+    if (next->state == WR_SLICE_STATE_FREE) {
+        wr_index_remove(pool->index, next);
+        wr_slab_push(pool->cache, wr_page_join(page, slice));
+    }
+    wr_slice *previous = wr_slice_get(slice->prev);
+    if (previous->state == WR_SLICE_STATE_FREE) {
+        wr_index_remove(pool->index, previous);
+        wr_slab_push(pool->cache, wr_page_join(page, previous));
+        slice = previous;
+    }
+    wr_index_insert(pool->index, slice);
+}
+
+static void release_otherwise(wr_pool *pool, wr_slice *slice, uint64_t mark)
+{
+    if (pool->range == NULL) {
+        wr_page *page = wr_page_get(slice->page);
+        page->marks[0] = mark;
+        wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
+    } else {
+        wr_page_mark(pool->range, slice, mark);
+        slice->state = WR_SLICE_STATE_KEPT;
+        wr_index_insert(pool->kept, slice);
+    }
+}
+
+void wr_pool_release(wr_pool *pool, wr_slice *slice, uint64_t mark)
 {
     wr_page *page = pool->range;
     WR_ADD(pool->books.free, slice->extent_bytes);
     slice->state = WR_SLICE_STATE_FREE;
-    if (page == NULL) {
-        page = wr_page_get(slice->page);
-        page->marks[0] = pool->moment->mark;
-        wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
+    if (WR_UNLIKELY(page == NULL || pool->kept != NULL)) {
+        release_otherwise(pool, slice, mark);
         return;
     }
-    wr_page_mark(page, slice, pool->moment->mark);
-    if (WR_UNLIKELY(pool->kept != NULL)) {
-        slice->state = WR_SLICE_STATE_KEPT;
-        wr_index_insert(pool->kept, slice);
-        return;
-    }
-    wr_pool_merge(pool->index, pool->cache, page, slice);
+    wr_page_mark(page, slice, mark);
+    merge_free(pool, page, slice);
 }
 
 void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
@@ -192,10 +216,9 @@ void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
     if (pool->kept == NULL) {
         return;
     }
-    wr_slice *slice = wr_index_find_after(pool->kept, 0, 0);
+    wr_slice *slice = wr_index_find(pool->kept, 0);
     while (slice != NULL) {
-        wr_slice *next =
-            wr_index_find_after(pool->kept, slice->extent_bytes, slice->address + 1);
+        wr_slice *next = wr_index_next(pool->kept, slice);
         wr_page *page = wr_page_get(slice->page);
         uint64_t tick = page->marks[wr_page_granule(page, slice->address)] & WR_TICK_MASK;
         if (((now_tick - tick) & WR_TICK_MASK) >= min_age) {

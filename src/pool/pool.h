@@ -88,8 +88,8 @@ WR_COLD wr_slice *wr_pool_carve_tight(wr_pool *pool, wr_slice *slice,
 /* Hands out a certain free slice of a pool of whole pages, all of it. */
 wr_slice *wr_pool_take(wr_pool *pool, wr_slice *slice);
 
-/* Makes a held or limbo slice free. Cannot fail. */
-void wr_pool_release(wr_pool *pool, wr_slice *slice);
+/* Makes a held or limbo slice free and leaves a mark on its granules. Cannot fail. */
+void wr_pool_release(wr_pool *pool, wr_slice *slice, uint64_t mark);
 
 /* Kept slices that were released before tick `older` (all: UINT64_MAX) become ordinary
  * free ones. */

@@ -81,10 +81,10 @@ static void add_slice(count *c, const wr_slice *slice)
 
 static void add_index(count *c, const wr_index *index, uint64_t least)
 {
-    const wr_slice *slice = index == NULL ? NULL : wr_index_find_after(index, least, 0);
+    const wr_slice *slice = index == NULL ? NULL : wr_index_find(index, least);
     while (slice != NULL) {
         add_slice(c, slice);
-        slice = wr_index_find_after(index, slice->extent_bytes, slice->address + 1);
+        slice = wr_index_next(index, slice);
     }
 }
 
@@ -121,10 +121,10 @@ uint64_t wr_pool_count_abroad(const wr_pool *pool)
     for (wr_page *page = pool->outdated; page != NULL; page = page->next_outdated) {
         bytes += abroad_bytes(wr_slice_get(page->granules[0].first));
     }
-    const wr_slice *slice = wr_index_find_after(pool->index, 0, 0);
+    const wr_slice *slice = wr_index_find(pool->index, 0);
     while (slice != NULL) {
         bytes += abroad_bytes(slice);
-        slice = wr_index_find_after(pool->index, slice->extent_bytes, slice->address + 1);
+        slice = wr_index_next(pool->index, slice);
     }
     return bytes;
 }

@@ -128,28 +128,39 @@ static WR_COLD weir_result create_with_care(weir_stream *stream, uint64_t bytes,
     return WEIR_OK;
 }
 
+/* What is there does not do, or the tag has a limit. */
+static WR_COLD weir_result create_slowly(weir_stream *stream, uint64_t bytes,
+                                         const weir_buffer_desc *desc, uint64_t tag,
+                                         weir_buffer *buffer)
+{
+    wr_slice *slice = NULL;
+    WR_TRY(create(stream, bytes, desc, tag, &slice));
+    *buffer = wr_handle_hand_out(slice, 1);
+    return WEIR_OK;
+}
+
 static inline uint64_t request_max(void)
 {
     return atomic_load_explicit(&wr_wiped.request_max, memory_order_relaxed);
 }
 
-weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
-                               const weir_buffer_desc *desc, weir_buffer *buffer)
+WR_FLAT weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
+                                       const weir_buffer_desc *desc, weir_buffer *buffer)
 {
-    if (WR_UNLIKELY(stream == NULL || buffer == NULL || bytes - 1 >= request_max() ||
-                    !is_ordinary(desc) || stream->manager.gate != 0)) {
+    if (WR_UNLIKELY(stream == NULL) || WR_UNLIKELY(buffer == NULL) ||
+        WR_UNLIKELY(bytes - 1 >= request_max()) || WR_UNLIKELY(!is_ordinary(desc)) ||
+        WR_UNLIKELY(stream->manager.gate != 0)) {
         return create_with_care(stream, bytes, desc, buffer);
     }
     uint64_t tag = tag_of(stream, desc);
-    wr_slice *slice = NULL;
     if (WR_LIKELY((tag & WR_TAG_LIMITED) == 0)) {
-        slice = wr_manager_reserve_hot(&stream->manager, bytes, tag);
+        wr_slice *slice = wr_manager_reserve_hot(&stream->manager, bytes, tag);
+        if (WR_LIKELY(slice != NULL)) {
+            *buffer = wr_handle_hand_out(slice, 1);
+            return WEIR_OK;
+        }
     }
-    if (WR_UNLIKELY(slice == NULL)) {
-        WR_TRY(create(stream, bytes, desc, tag, &slice));
-    }
-    *buffer = wr_handle_hand_out(slice, 1);
-    return WEIR_OK;
+    return create_slowly(stream, bytes, desc, tag, buffer);
 }
 
 /* ---- references ---- */
@@ -184,11 +195,11 @@ static inline bool exchange(wr_slice *slice, uint64_t *word, uint64_t after)
         &slice->word, word, after, memory_order_acq_rel, memory_order_acquire);
 }
 
-/* Of several references, or of a buffer in checked mode, whatever becomes of it
- * meanwhile. */
-static __attribute__((noinline)) weir_result
-release_shared(weir_buffer buffer, wr_slice *slice, uint64_t word)
+/* Of several references, of a buffer in checked mode, or of none at all. */
+static __attribute__((noinline)) weir_result release_shared(weir_buffer buffer)
 {
+    uint64_t word;
+    wr_slice *slice = wr_handle_find(buffer, &word);
     while (slice != NULL) {
         uint32_t references = wr_word_references(word);
         bool last = (references & ~WR_WORD_CHECKED) == 1;
@@ -206,21 +217,20 @@ release_shared(weir_buffer buffer, wr_slice *slice, uint64_t word)
     return refuse_handle(buffer, "weir_buffer_release");
 }
 
+/* Most buffers have one reference: then the word is known, and is exchanged unseen. */
 weir_result weir_buffer_release(weir_buffer buffer)
 {
-    uint64_t word;
-    wr_slice *slice = wr_handle_find(buffer, &word);
-    while (slice != NULL) {
-        if (WR_UNLIKELY(wr_word_references(word) != 1)) {
-            return release_shared(buffer, slice, word);
-        }
-        if (exchange(slice, &word, next_generation(word))) {
+    if (WR_LIKELY(wr_slab_has(buffer.index))) {
+        wr_slice *slice = wr_slice_get(buffer.index);
+        uint64_t word = (uint64_t)buffer.generation << 32 | 1;
+        if (WR_LIKELY(atomic_compare_exchange_strong_explicit(
+                &slice->word, &word, next_generation(word), memory_order_acq_rel,
+                memory_order_relaxed))) {
             wr_manager_release(slice);
             return WEIR_OK;
         }
-        slice = wr_handle_find(buffer, &word);
     }
-    return refuse_handle(buffer, "weir_buffer_release");
+    return release_shared(buffer);
 }
 
 /* ---- use on another stream ---- */

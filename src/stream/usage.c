@@ -202,7 +202,7 @@ weir_result weir_stream_memory_usage(weir_stream *stream, weir_usage *usage)
     *usage = (weir_usage){.size = usage->size};
     apply_remote(&sum, &remote);
     fill_usage(usage, &sum);
-    usage->peak_in_use_bytes = WR_GET(manager->peak_in_use);
+    usage->peak_in_use_bytes = wr_manager_peak(manager);
     count_pairs(manager, usage);
     wr_manager_unlock(manager);
     return WEIR_OK;

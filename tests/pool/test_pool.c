@@ -155,16 +155,16 @@ static void plain__cuts_the_tightest_run_and_merges_on_release(void **state)
         assert_sound(&r);
     }
     uint64_t address = slices[1]->address;
-    wr_pool_release(&r.pool, slices[3]);
-    wr_pool_release(&r.pool, slices[1]);
+    wr_pool_release(&r.pool, slices[3], r.moment.mark);
+    wr_pool_release(&r.pool, slices[1], r.moment.mark);
     wr_slice *tight = reserve(&r, 24 * KIB);
     assert_int_equal(tight->address, address);
     assert_sound(&r);
-    wr_pool_release(&r.pool, tight);
-    wr_pool_release(&r.pool, slices[2]); /* between two free ones */
+    wr_pool_release(&r.pool, tight, r.moment.mark);
+    wr_pool_release(&r.pool, slices[2], r.moment.mark); /* between two free ones */
     assert_sound(&r);
-    wr_pool_release(&r.pool, slices[0]);
-    wr_pool_release(&r.pool, slices[4]);
+    wr_pool_release(&r.pool, slices[0], r.moment.mark);
+    wr_pool_release(&r.pool, slices[4], r.moment.mark);
     assert_int_equal(wr_index_largest(r.pool.index), GRANULES * GRANULE);
     assert_null(reserve(&r, GRANULES * GRANULE + WR_UNIT_BYTES));
     assert_sound(&r);
@@ -185,9 +185,9 @@ static void plain__aligns_by_leaving_the_front_free(void **state)
     assert_null(reserve_aligned(&r, 4 * KIB, 512 * KIB)); /* no run is sure to have one */
     wr_slice *front = reserve(&r, 60 * KIB);
     assert_int_equal(front->address, ADDRESS + 4 * KIB);
-    wr_pool_release(&r.pool, first);
-    wr_pool_release(&r.pool, second);
-    wr_pool_release(&r.pool, front);
+    wr_pool_release(&r.pool, first, r.moment.mark);
+    wr_pool_release(&r.pool, second, r.moment.mark);
+    wr_pool_release(&r.pool, front, r.moment.mark);
     assert_sound(&r);
     close_rig(&r);
 }
@@ -211,12 +211,12 @@ static void exclusive__takes_a_page_within_its_slack_only(void **state)
     assert_int_equal(loose->extent_bytes, 128 * KIB);
     assert_null(wr_pool_try_reserve_loose(&r.pool, 52 * KIB));
     assert_sound(&r);
-    wr_pool_release(&r.pool, slice);
-    wr_pool_release(&r.pool, loose);
+    wr_pool_release(&r.pool, slice, r.moment.mark);
+    wr_pool_release(&r.pool, loose, r.moment.mark);
     assert_sound(&r);
     for (int i = 0; i < 20; i++) {
         slice = reserve(&r, 64 * KIB);
-        wr_pool_release(&r.pool, slice);
+        wr_pool_release(&r.pool, slice, r.moment.mark);
     }
     assert_int_equal(small->wear, 0); /* and no lower */
     close_rig(&r);
@@ -231,7 +231,7 @@ static void whole__aligned_requests_ask_for_room(void **state)
     assert_null(reserve_aligned(&r, 64 * KIB, 4 * KIB));
     wr_slice *slice = reserve_aligned(&r, 60 * KIB, 4 * KIB);
     assert_int_equal(slice->extent_bytes, 64 * KIB);
-    wr_pool_release(&r.pool, slice);
+    wr_pool_release(&r.pool, slice, r.moment.mark);
     close_rig(&r);
 }
 
@@ -259,9 +259,9 @@ static void persistent__reuses_a_page_for_its_size_only(void **state)
     assert_null(reserve(&r, 65 * KIB));
     wr_slice *slice = reserve(&r, 64 * KIB);
     assert_non_null(slice);
-    wr_pool_release(&r.pool, slice);
+    wr_pool_release(&r.pool, slice, r.moment.mark);
     assert_ptr_equal(reserve(&r, 64 * KIB), slice);
-    wr_pool_release(&r.pool, slice);
+    wr_pool_release(&r.pool, slice, r.moment.mark);
     wr_pool_flush_kept(&r.pool, 100, 0); /* there is nothing kept aside */
     assert_sound(&r);
     close_rig(&r);
@@ -282,14 +282,14 @@ static void kept__slices_wait_for_their_size_until_they_are_flushed_by_age(void 
     }
     for (uint64_t i = 0; i < 3; i++) {
         r.moment.mark = UINT64_C(5) << WR_TICK_BITS | (10 + i);
-        wr_pool_release(&r.pool, slices[i]);
+        wr_pool_release(&r.pool, slices[i], r.moment.mark);
         assert_int_equal(slices[i]->state, WR_SLICE_STATE_KEPT);
         assert_sound(&r);
     }
     wr_slice *again = reserve(&r, 2 * GRANULE); /* the lowest of them, as it lies */
     assert_ptr_equal(again, slices[0]);
     r.moment.mark = UINT64_C(5) << WR_TICK_BITS | 20;
-    wr_pool_release(&r.pool, again);
+    wr_pool_release(&r.pool, again, r.moment.mark);
     wr_pool_flush_kept(&r.pool, 21, 10); /* ages 1, 10, 9 */
     assert_int_equal(slices[0]->state, WR_SLICE_STATE_KEPT);
     assert_int_equal(slices[1]->state, WR_SLICE_STATE_FREE);
@@ -312,7 +312,7 @@ static void kept__age_counts_on_when_the_ticks_start_anew(void **state)
     add_page(&r, GRANULES * GRANULE, GRANULE);
     wr_slice *slice = reserve(&r, GRANULE);
     r.moment.mark = UINT64_C(5) << WR_TICK_BITS | (WR_TICK_MASK - 1);
-    wr_pool_release(&r.pool, slice);
+    wr_pool_release(&r.pool, slice, r.moment.mark);
     wr_pool_flush_kept(&r.pool, 2, 5); /* 4 ticks later */
     assert_int_equal(slice->state, WR_SLICE_STATE_KEPT);
     wr_pool_flush_kept(&r.pool, 3, 5);
@@ -333,7 +333,7 @@ static void outdated__pages_serve_nothing_and_may_go_in_any_order(void **state)
     wr_pool_outdate(&r.pool, two);
     assert_null(reserve(&r, 16 * KIB));
     assert_sound(&r);
-    wr_pool_release(&r.pool, held);
+    wr_pool_release(&r.pool, held, r.moment.mark);
     assert_null(reserve(&r, 16 * KIB));
     assert_sound(&r); /* outdated bytes are releasable all the same */
     assert_int_equal(WR_OWN(r.pool.books.whole), 128 * KIB);
@@ -392,17 +392,17 @@ static void tight__takes_the_end_or_the_run_that_loses_fewest_granules(void **st
     wr_slice *middle = reserve(&r, 5 * GRANULE / 2);
     wr_slice *high = reserve(&r, GRANULE);
     assert_int_equal(middle->address, ADDRESS + GRANULE / 2);
-    wr_pool_release(&r.pool, middle);
+    wr_pool_release(&r.pool, middle, r.moment.mark);
     /* from the front half a granule costs nothing, from the end it would cost one */
     wr_slice *cut = reserve(&r, GRANULE / 2);
     assert_int_equal(cut->address, ADDRESS + GRANULE / 2);
     assert_sound(&r);
     wr_slice *two = reserve(&r, 2 * GRANULE); /* all of a run: nothing to choose */
     assert_int_equal(two->address, ADDRESS + GRANULE);
-    wr_pool_release(&r.pool, cut);
-    wr_pool_release(&r.pool, two);
-    wr_pool_release(&r.pool, low);
-    wr_pool_release(&r.pool, high);
+    wr_pool_release(&r.pool, cut, r.moment.mark);
+    wr_pool_release(&r.pool, two, r.moment.mark);
+    wr_pool_release(&r.pool, low, r.moment.mark);
+    wr_pool_release(&r.pool, high, r.moment.mark);
     assert_sound(&r);
     close_rig(&r);
 }
@@ -416,7 +416,7 @@ static void walk__finds_damage_in_either_index(void **state)
     open_rig(&r, kept);
     add_page(&r, GRANULES * GRANULE, GRANULE);
     wr_slice *slice = reserve(&r, GRANULE);
-    wr_pool_release(&r.pool, slice);
+    wr_pool_release(&r.pool, slice, r.moment.mark);
     assert_null(wr_pool_walk(&r.pool));
     slice->state = WR_SLICE_STATE_FREE;
     assert_string_equal(wr_pool_walk(&r.pool), "a slice in a free index is not free");

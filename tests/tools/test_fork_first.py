@@ -12,7 +12,8 @@ ROOT = Path(os.environ.get("WEIR_SOURCE_DIR", Path(__file__).parents[2]))
 
 # What asks, or returns before anything is touched: handles are unknown in a child, sizes too
 # large.
-ASKS = re.compile(r"\bwr_fork_(check|is_child)\(|\brequest_max\(|\bwr_handle_find\(buffer, &word\)")
+ASKS = re.compile(r"\bwr_fork_(check|is_child)\(|\brequest_max\(|"
+                  r"\bwr_handle_find\(buffer, &word\)|\bwr_slab_has\(buffer")
 FUNCTION = re.compile(r"^(?:[\w ]+[\s*]+)?(\w+)\(([^;{}]*)\)\n\{\n(.*?)^\}", re.M | re.S)
 
 
