@@ -165,6 +165,57 @@ static void a_launch_that_fails__leaves_nothing_and_can_be_done_again(void **sta
     assert_int_equal(*(const int *)(uintptr_t)work.binding.address, 5);
 }
 
+/* [2, 3] times [3, 2], with numbers of which one can see that they are in place. */
+static void a_product__takes_its_workspace_from_the_pools(void **state)
+{
+    (void)state;
+    static const float numbers[2][6] = {{1, 2, 3, 4, 5, 6}, {1, 0, 0, 1, 1, 1}};
+    weir_device *device;
+    weir_buffer buffers[3];
+    weir_binding bindings[3];
+    float got[4];
+    weir_tag_usage tag = {0};
+    setenv("WEIR_CUBLAS_LIBRARY", "/no/such/libcublas.so.13", 1);
+    assert_ok(weir_device_open("cuda", NULL, &device));
+    weir_stream *stream = weir_device_default_stream(device);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(weir_buffer_create(stream, i < 2 ? 24 : 16, NULL, &buffers[i]));
+        bindings[i] = (weir_binding){weir_buffer_address(buffers[i]),
+                                     weir_buffer_bytes(buffers[i]), WEIR_ACCESS_READ};
+    }
+    assert_ok(weir_buffer_write(buffers[0], 0, numbers[0], 24));
+    assert_ok(weir_buffer_write(buffers[1], 0, numbers[1], 24));
+    weir_kernel kernel = {.kind = WEIR_KERNEL_MATMUL, .name = "matmul_f32", .id = 32};
+    weir_matmul_words words = {.batch_count = 1,
+                               .rows = 2,
+                               .columns = 2,
+                               .inner = 3,
+                               .left = {.row_stride = 3, .column_stride = 1},
+                               .right = {.row_stride = 2, .column_stride = 1}};
+    weir_launch launch = {.kernel = &kernel,
+                          .bindings = bindings,
+                          .binding_count = 3,
+                          .arguments = &words,
+                          .argument_bytes = sizeof words,
+                          .element_count = 1};
+    assert_result(weir_stream_launch(stream, &launch), WEIR_UNSUPPORTED);
+    assert_text("install cuBLAS");
+    setenv("WEIR_CUBLAS_LIBRARY", getenv("WEIR_FAKE_CUDA"), 1);
+    assert_ok(weir_stream_launch(stream, &launch));
+    assert_ok(weir_buffer_read(buffers[2], 0, got, sizeof got));
+    assert_memory_equal(got, ((const float[4]){4, 5, 10, 11}), sizeof got);
+    assert_ok(weir_device_tag_usage(device, "library", &tag));
+    assert_int_equal(tag.in_use_bytes, 0);
+    assert_int_equal(tag.peak_in_use_bytes, 256 * KIB);
+    words.rows = 1 << 20;
+    words.columns = 1 << 20;
+    assert_int_equal(rig.table->workspace(rig.driver, &launch), 32 * MIB);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(weir_buffer_release(buffers[i]));
+    }
+    assert_ok(weir_device_close(device));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +225,7 @@ int main(void)
         TEST(a_text_that_is_wrong__comes_back_with_the_compilers_words),
         TEST(a_device_newer_than_nvrtc__gets_ptx),
         TEST(a_launch_that_fails__leaves_nothing_and_can_be_done_again),
+        TEST(a_product__takes_its_workspace_from_the_pools),
     };
     return cmocka_run_group_tests_name("launches on cuda", tests, load_fake, NULL);
 }

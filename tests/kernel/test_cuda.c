@@ -435,9 +435,12 @@ static void check_reduction(const reduction *how, weir_reduce reduce, weir_dtype
     uint8_t a =
         add_view(&work, dtype, is_linear ? WEIR_VIEW_LINEAR : WEIR_VIEW_STRIDED, all);
     set_view(&work, 0, 0, how->strides);
-    bool is_float = wr_dtype_is_float(dtype);
     uint8_t absolute = add_step(&work, WEIR_OP_ABS, dtype, a, 0, 0);
     add_output(&work, absolute, work.count);
+    if (reduce == WEIR_REDUCE_ARGMAX) {
+        work.expression.outputs[0].dtype = WEIR_DTYPE_I32;
+    }
+    bool is_float = wr_dtype_is_float(work.expression.outputs[0].dtype);
     /* What is summed up one by one on one side is summed up in a tree on the other. */
     check(&work, is_float ? 8 + sqrt((double)work.words[1]) : 0);
 }
@@ -462,6 +465,8 @@ static void reductions__agree_in_every_direction(void **state)
         check_reduction(&reductions[i], WEIR_REDUCE_MAX, WEIR_DTYPE_BF16);
         check_reduction(&reductions[i], WEIR_REDUCE_SUM, WEIR_DTYPE_I32);
         check_reduction(&reductions[i], WEIR_REDUCE_MIN, WEIR_DTYPE_I32);
+        check_reduction(&reductions[i], WEIR_REDUCE_MEAN, WEIR_DTYPE_F16);
+        check_reduction(&reductions[i], WEIR_REDUCE_ARGMAX, WEIR_DTYPE_F32);
     }
 }
 

@@ -12,7 +12,7 @@
 /* Name, whether it has every operation; if not, UNSUPPORTED skips the case. */
 #define DRIVER_LIST(X)                                                                   \
     X(host, true)                                                                        \
-    X(cuda, false)                                                                       \
+    X(cuda, true)                                                                        \
     X(webgpu, false)
 
 static char why_not[512];   /* there is no device; "" if there is */

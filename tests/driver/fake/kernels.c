@@ -362,7 +362,7 @@ typedef struct launch {
     unsigned running;
 } launch;
 
-/* Blocks that wait share one place in memory, so one launch runs at a time. */
+/* Blocks share what is static in their library, so one launch runs at a time. */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static launch *present; /* guard: one_at_a_time */
 
@@ -443,10 +443,8 @@ static void run_together(launch *work)
     if (work->stacks == NULL) {
         abort();
     }
-    pthread_mutex_lock(&one_at_a_time);
     present = work;
     run_blocks(work, run_block_together);
-    pthread_mutex_unlock(&one_at_a_time);
     free(work->stacks);
 }
 
@@ -490,11 +488,13 @@ wr_cu_result cuLaunchKernel(wr_cu_function function, unsigned blocks_x, unsigned
         .sync = waits ? wait_for_all : cannot_wait,
         .context = work,
     };
+    pthread_mutex_lock(&one_at_a_time);
     if (waits) {
         run_together(work);
     } else {
         run_blocks(work, run_block_in_turn);
     }
+    pthread_mutex_unlock(&one_at_a_time);
     free(work);
     fake_queue(stream);
     return WR_CU_SUCCESS;
