@@ -151,7 +151,7 @@ static void what_cuda_says_of_a_wrong_descriptor__is_invalid(void **state)
 {
     (void)state;
     static const wr_cu_result answers[] = {WR_CU_INVALID_VALUE, WR_CU_INVALID_HANDLE,
-                                           WR_CU_OPERATING_SYSTEM};
+                                           WR_CU_OPERATING_SYSTEM, WR_CU_UNKNOWN};
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         uint64_t address = 77;
         fail_next(FAKE_import_handle, answers[i]);

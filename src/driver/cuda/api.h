@@ -42,6 +42,7 @@ typedef enum wr_cu_result {
     WR_CU_CAPTURE_UNSUPPORTED = 900, /* the first of those about captures... */
     WR_CU_CAPTURE_LAST = 908,        /* ...and the last */
     WR_CU_EXTERNAL_DEVICE = 911,
+    WR_CU_UNKNOWN = 999,
 } wr_cu_result;
 
 typedef int wr_cu_device;                             /* CUdevice */

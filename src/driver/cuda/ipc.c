@@ -64,7 +64,7 @@ static weir_result open_file(const wr_cuda *cuda, int file, uint64_t bytes,
     void *name = (void *)(uintptr_t)(unsigned)file; // NOLINT(performance-no-int-to-ptr)
     wr_cu_result result = cuda->api.import_handle(handle, name, WR_CU_HANDLE_FILE);
     if (result == WR_CU_INVALID_VALUE || result == WR_CU_INVALID_HANDLE ||
-        result == WR_CU_OPERATING_SYSTEM) {
+        result == WR_CU_OPERATING_SYSTEM || result == WR_CU_UNKNOWN) {
         return wr_error(WEIR_INVALID,
                         "cuda: share_import: file descriptor %d is no memory of a GPU "
                         "(cuMemImportFromShareableHandle says %d)",
