@@ -267,12 +267,15 @@ typedef enum weir_language {
  *     number of a workgroup = workgroup_id.y * num_workgroups.x + workgroup_id.x
  *
  * An expression without a reduction gets one for every WEIR_WGSL_WORKGROUP times
- * WEIR_WGSL_ELEMENTS elements, everything else one for every WEIR_WGSL_ELEMENTS. There
- * may be more workgroups than are needed. Such an expression also has
- * `override first: u32 = 0u`, the first element of a launch that is done in parts: its
- * linear views and outputs are then bound from that element on, and all else whole. */
+ * WEIR_WGSL_ELEMENTS elements, and so do the kernels that move elements; MATMUL gets one
+ * for every square of WEIR_WGSL_TILE rows and columns of each product, columns fastest,
+ * everything else one for every WEIR_WGSL_ELEMENTS. There may be more workgroups than are
+ * needed. An expression without a reduction also has `override first: u32 = 0u`, the
+ * first element of a launch that is done in parts: its linear views and outputs are then
+ * bound from that element on, and all else whole. */
 #define WEIR_WGSL_WORKGROUP 256u
 #define WEIR_WGSL_ELEMENTS 4u
+#define WEIR_WGSL_TILE 64u
 
 /* What CUDA C has to look like. It is compiled without headers and without contraction of
  * products and sums. An extern "C" __global__ function `name` takes a pointer for each

@@ -14,8 +14,7 @@ weir_result wr_source_write(const weir_kernel *kernel, weir_language language,
     case WEIR_LANGUAGE_WGSL:
         return kernel->kind == WEIR_KERNEL_EXPRESSION
                    ? wr_source_write_wgsl(kernel, write, context)
-                   : weir_driver_error(WEIR_UNSUPPORTED,
-                                       "kernel \"%s\" has no form in WGSL", kernel->name);
+                   : wr_source_write_wgsl_named(kernel, write, context);
     default:
         return weir_driver_error(WEIR_UNSUPPORTED,
                                  "kernel \"%s\": expressions are not written in language "

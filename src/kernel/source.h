@@ -16,6 +16,9 @@ weir_result wr_source_write_cuda(const weir_kernel *kernel, weir_write_fn write,
 weir_result wr_source_write_wgsl(const weir_kernel *kernel, weir_write_fn write,
                                  void *context);
 
+weir_result wr_source_write_wgsl_named(const weir_kernel *kernel, weir_write_fn write,
+                                       void *context);
+
 /* ---- for them: text to a sink ---- */
 
 typedef struct wr_writer {
@@ -28,5 +31,10 @@ typedef struct wr_writer {
 void wr_writer_print(wr_writer *writer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void wr_writer_put(wr_writer *writer, const char *text);
+
+/* The functions that every shader in WGSL has, and those for elements smaller than a
+ * word.
+ */
+void wr_source_write_wgsl_basics(wr_writer *writer, bool is_packed);
 
 #endif

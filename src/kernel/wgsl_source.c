@@ -102,6 +102,16 @@ static void write_library(shader *s)
     }
 }
 
+void wr_source_write_wgsl_basics(wr_writer *writer, bool is_packed)
+{
+    for (size_t i = 0; i < sizeof wr_wgsl_library / sizeof *wr_wgsl_library; i++) {
+        uint8_t need = wr_wgsl_library[i].need;
+        if (need == WR_WGSL_ALWAYS || (need == WR_WGSL_PACKED && is_packed)) {
+            wr_writer_put(writer, wr_wgsl_library[i].text);
+        }
+    }
+}
+
 /* ---- one element ---- */
 
 /* The coordinates of l, innermost last. */

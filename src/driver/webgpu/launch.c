@@ -40,6 +40,22 @@ static const char *name_of(const weir_launch *launch)
 
 /* ---- checks ---- */
 
+/* How many workgroups a product gets is told by its arguments. */
+static weir_result check_product(const weir_launch *launch)
+{
+    bool is_product = launch->kernel->kind == WEIR_KERNEL_MATMUL;
+    if (!is_product || (launch->arguments != NULL &&
+                        launch->argument_bytes >= sizeof(weir_matmul_words))) {
+        return WEIR_OK;
+    }
+    return wr_error(WEIR_INVALID,
+                    "webgpu: kernel \"%s\": %zu bytes of arguments in host memory; a "
+                    "matrix product has %zu, weir_matmul_words",
+                    name_of(launch),
+                    launch->arguments != NULL ? launch->argument_bytes : 0,
+                    sizeof(weir_matmul_words));
+}
+
 static weir_result check_launch(const wr_webgpu *webgpu, const weir_launch *launch)
 {
     if (launch->kernel == NULL) {
@@ -64,7 +80,7 @@ static weir_result check_launch(const wr_webgpu *webgpu, const weir_launch *laun
                         " elements; WGSL counts to 4294967295",
                         name_of(launch), launch->element_count);
     }
-    return WEIR_OK;
+    return check_product(launch);
 }
 
 /* ---- bindings ---- */
@@ -164,6 +180,12 @@ static weir_result narrow(const wr_webgpu *webgpu, work *w, uint32_t i)
     return WEIR_OK;
 }
 
+static bool is_move(const weir_kernel *kernel)
+{
+    return kernel->kind == WEIR_KERNEL_GATHER ||
+           kernel->kind == WEIR_KERNEL_SCATTER_ADD || kernel->kind == WEIR_KERNEL_PLACE;
+}
+
 /* Whole rows of workgroups, so that none reaches into the next window. */
 static weir_result find_step(const wr_webgpu *webgpu, work *w)
 {
@@ -171,8 +193,9 @@ static weir_result find_step(const wr_webgpu *webgpu, work *w)
     const weir_expression *expression = kernel->expression;
     bool is_elementwise =
         kernel->kind == WEIR_KERNEL_EXPRESSION && expression->reduce == WEIR_REDUCE_NONE;
-    w->group_elements =
-        is_elementwise ? WEIR_WGSL_ELEMENTS * WEIR_WGSL_WORKGROUP : WEIR_WGSL_ELEMENTS;
+    w->group_elements = is_elementwise || is_move(kernel)
+                            ? WEIR_WGSL_ELEMENTS * WEIR_WGSL_WORKGROUP
+                            : WEIR_WGSL_ELEMENTS;
     w->step = w->launch->element_count;
     if (is_elementwise) {
         find_moving(w, expression);
@@ -212,14 +235,31 @@ static weir_result create_group(wr_webgpu *webgpu, const work *w, uint64_t first
                : wr_error(WEIR_DRIVER, "webgpu: launch: the library makes no bind group");
 }
 
+static uint64_t divide_up(uint64_t count, uint64_t by)
+{
+    return (count + by - 1) / by;
+}
+
+/* A product's elements are what the host makes in one piece, and say nothing here. */
+static uint64_t group_count(const work *w, uint64_t count)
+{
+    if (w->launch->kernel->kind != WEIR_KERNEL_MATMUL) {
+        return divide_up(count, w->group_elements);
+    }
+    const weir_matmul_words *words = w->launch->arguments;
+    return (uint64_t)words->batch_count *
+           divide_up((uint64_t)words->rows, WEIR_WGSL_TILE) *
+           divide_up((uint64_t)words->columns, WEIR_WGSL_TILE);
+}
+
 static void dispatch(wr_webgpu *webgpu, const work *w, wr_wg_pass pass, uint64_t count)
 {
-    uint64_t groups = (count + w->group_elements - 1) / w->group_elements;
+    uint64_t groups = group_count(w, count);
     if (groups <= webgpu->limits.workgroups_per_dimension) {
         webgpu->api.pass_dispatch(pass, (uint32_t)groups, 1, 1);
     } else {
         webgpu->api.pass_dispatch(pass, ROW_GROUPS,
-                                  (uint32_t)((groups + ROW_GROUPS - 1) / ROW_GROUPS), 1);
+                                  (uint32_t)divide_up(groups, ROW_GROUPS), 1);
     }
 }
 
