@@ -32,7 +32,7 @@
     "    var total: %s;\n"                                                               \
     "    var has = false;\n"                                                             \
     "    for (var r = lane; r < count; r += 256u) {\n"                                   \
-    "      let one = value(start + r);\n"                                                \
+    "      let one = value(start + r, r);\n"                                             \
     "      if (has) { total = combine(total, one); } else { total = one; }\n"            \
     "      has = true;\n"                                                                \
     "    }\n"                                                                            \
@@ -49,6 +49,25 @@
 #define WR_WGSL_ALWAYS 0u
 #define WR_WGSL_PACKED 200u /* elements smaller than a word */
 #define WR_WGSL_RANDOM 201u
+
+/* The number of the first maximum, with its value; a NaN is one. What is written once for
+ * each type. */
+#define WR_WGSL_BEST_F32                                                                 \
+    "struct best { v: f32, at: u32 }\n"                                                  \
+    "fn combine(a: best, b: best) -> best {\n"                                           \
+    "  let a_nan = is_nan(a.v);\n"                                                       \
+    "  let b_nan = is_nan(b.v);\n"                                                       \
+    "  let same = (a_nan && b_nan) || (!a_nan && !b_nan && a.v == b.v);\n"               \
+    "  let more = a_nan || (!b_nan && a.v > b.v);\n"                                     \
+    "  if (select(more, a.at < b.at, same)) { return a; }\n"                             \
+    "  return b;\n"                                                                      \
+    "}\n"
+#define WR_WGSL_BEST_I32                                                                 \
+    "struct best { v: i32, at: u32 }\n"                                                  \
+    "fn combine(a: best, b: best) -> best {\n"                                           \
+    "  if (select(a.v > b.v, a.at < b.at, a.v == b.v)) { return a; }\n"                  \
+    "  return b;\n"                                                                      \
+    "}\n"
 
 /* What is written if `need` is one of the expression's: an operation, or one of these. */
 static const struct {

@@ -367,34 +367,53 @@ static void write_elementwise(shader *s)
 /* How two values become one. */
 static void write_combine(shader *s, const char *type)
 {
+    weir_reduce reduce = (weir_reduce)s->expression->reduce;
+    if (reduce == WEIR_REDUCE_ARGMAX) {
+        wr_writer_put(&s->out, type[0] == 'f' ? WR_WGSL_BEST_F32 : WR_WGSL_BEST_I32);
+        return;
+    }
     wr_writer_print(&s->out, "fn combine(a: %s, b: %s) -> %s { return ", type, type,
                     type);
-    if (s->expression->reduce == WEIR_REDUCE_SUM) {
+    if (reduce == WEIR_REDUCE_SUM || reduce == WEIR_REDUCE_MEAN) {
         wr_writer_put(&s->out, "a + b; }\n");
     } else {
         wr_writer_print(&s->out, "%s_%s(a, b); }\n",
-                        s->expression->reduce == WEIR_REDUCE_MAX ? "max" : "min", type);
+                        reduce == WEIR_REDUCE_MAX ? "max" : "min", type);
     }
 }
 
-static void write_value_function(shader *s, const char *type)
+/* What is combined; r is the number among what goes into one output. */
+static void write_value_function(shader *s, const char *gathered)
 {
-    wr_writer_print(&s->out, "fn value(l: u32) -> %s {\n    let i = l;\n", type);
+    bool is_best = s->expression->reduce == WEIR_REDUCE_ARGMAX;
+    wr_writer_print(&s->out, "fn value(l: u32, r: u32) -> %s {\n    let i = l;\n",
+                    gathered);
     write_steps(s);
-    wr_writer_print(&s->out, "    return v%u;\n}\n", s->expression->outputs[0].step);
+    wr_writer_print(&s->out,
+                    is_best ? "    return best(v%u, r);\n}\n" : "    return v%u;\n}\n",
+                    s->expression->outputs[0].step);
+}
+
+static const char *reduced(weir_reduce reduce)
+{
+    return reduce == WEIR_REDUCE_MEAN     ? "shared_values[0] / f32(count)"
+           : reduce == WEIR_REDUCE_ARGMAX ? "shared_values[0].at"
+                                          : "shared_values[0]";
 }
 
 static void write_reduction(shader *s)
 {
     const weir_output *output = &s->expression->outputs[0];
+    weir_reduce reduce = (weir_reduce)s->expression->reduce;
     const char *type = type_of(s->expression->steps[output->step].dtype);
+    const char *gathered = reduce == WEIR_REDUCE_ARGMAX ? "best" : type;
     write_combine(s, type);
-    write_value_function(s, type);
-    wr_writer_print(&s->out, WR_WGSL_SHARED, type, WEIR_WGSL_WORKGROUP);
+    write_value_function(s, gathered);
+    wr_writer_print(&s->out, WR_WGSL_SHARED, gathered, WEIR_WGSL_WORKGROUP);
     wr_writer_print(&s->out, WR_WGSL_ENTRY, WEIR_WGSL_WORKGROUP, s->name);
-    wr_writer_print(&s->out, WR_WGSL_REDUCE, type);
+    wr_writer_print(&s->out, WR_WGSL_REDUCE, gathered);
     wr_writer_put(&s->out, "    o0[k] = ");
-    write_bits(s, output->dtype, "shared_values[0]");
+    write_bits(s, output->dtype, reduced(reduce));
     wr_writer_put(&s->out,
                   ";\n    workgroupBarrier();\n  }\n  if (lane != 0u) { return; }\n");
     write_stores(s);
@@ -404,11 +423,6 @@ static void write_reduction(shader *s)
 weir_result wr_source_write_wgsl(const weir_kernel *kernel, weir_write_fn write,
                                  void *context)
 {
-    weir_reduce reduce = kernel->expression->reduce;
-    if (reduce == WEIR_REDUCE_MEAN || reduce == WEIR_REDUCE_ARGMAX) {
-        return weir_driver_error(WEIR_UNSUPPORTED, "webgpu: no kernel for %s yet",
-                                 reduce == WEIR_REDUCE_MEAN ? "mean" : "argmax");
-    }
     shader s = {
         .out = {.write = write, .context = context},
         .expression = kernel->expression,
