@@ -192,6 +192,125 @@ static void write_matmul(shader *s)
     PUT(matmul_body);
 }
 
+/* ---- elements that move ----
+ *
+ * Words: 0 count, 1 rank, 2 indices, 3 their stride, 4 ... 11 extents, then from 12, 21
+ * and 30 on each view's offset and strides. Where elements go one by one, neighbours take
+ * those side by side, and an invocation every 256th. */
+
+/* Where index `number` of dimensions `first` and on is, in the three views. */
+static const char move_locate[] =
+    "fn locate(number: u32, first: u32) -> vec3<u32> {\n"
+    "  var at = vec3<u32>(word(12u), word(21u), word(30u));\n"
+    "  var rest = number;\n"
+    "  for (var d = word(1u); d > first; d--) {\n"
+    "    let c = rest % word(3u + d);\n"
+    "    rest = rest / word(3u + d);\n"
+    "    at += c * vec3<u32>(word(12u + d), word(21u + d), word(30u + d));\n"
+    "  }\n"
+    "  return at;\n"
+    "}\n"
+    "fn is_within(index: i32) -> bool { return index >= 0 && u32(index) < word(2u); }\n";
+
+/* A NaN's bits. */
+static const char *missing(weir_dtype dtype)
+{
+    return dtype == WEIR_DTYPE_F32    ? "0x7fc00000u"
+           : dtype == WEIR_DTYPE_F16  ? "0x7e00u"
+           : dtype == WEIR_DTYPE_BF16 ? "0x7fc0u"
+                                      : "0u";
+}
+
+/* The result is linear: four elements are whole words. What lies behind the last one is
+ * the slice's padding. */
+static const char *gather_store(uint32_t bytes)
+{
+    return bytes == 4   ? "  for (var k = 0u; k < 4u && base + k < end; k++) {\n"
+                          "    b2[base + k] = o[k];\n"
+                          "  }\n}\n"
+           : bytes == 2 ? "  b2[base >> 1u] = o[0] | (o[1] << 16u);\n"
+                          "  if (base + 2u < end) {\n"
+                          "    b2[(base >> 1u) + 1u] = o[2] | (o[3] << 16u);\n"
+                          "  }\n}\n"
+                        : "  b2[base >> 2u] = o[0] | (o[1] << 8u) | (o[2] << 16u) | "
+                          "(o[3] << 24u);\n}\n";
+}
+
+static void write_gather(shader *s)
+{
+    write_words(s, 3);
+    write_binding(s, 0, parts_or_words(s, ACCESS_PARTS));
+    write_binding(s, 1, ACCESS_WORDS);
+    write_binding(s, 2, parts_or_words(s, ACCESS_PARTS));
+    PUT(move_locate);
+    write_entry(s);
+    PRINT("  let base = (number * 256u + lane) * 4u;\n"
+          "  let end = word(0u);\n"
+          "  if (base >= end) { return; }\n"
+          "  var o: array<u32, 4>;\n"
+          "  for (var k = 0u; k < 4u && base + k < end; k++) {\n"
+          "    let at = locate(base + k, 0u);\n"
+          "    let index = bitcast<i32>(get1(at.y));\n"
+          "    o[k] = %s;\n"
+          "    if (is_within(index)) { o[k] = get0(at.x + u32(index) * word(3u)); }\n"
+          "  }\n",
+          missing(s->kernel->dtype));
+    PUT(gather_store(s->bytes));
+}
+
+/* Dimension 0 in order, by one invocation, so that sums are the same every time. */
+static const char scatter_body[] =
+    "  let others = word(0u) / word(4u);\n"
+    "  for (var k = 0u; k < 4u; k++) {\n"
+    "    let i = number * 1024u + k * 256u + lane;\n"
+    "    if (i >= others) { return; }\n"
+    "    let at = locate(i, 1u);\n"
+    "    for (var n = 0u; n < word(4u); n++) {\n"
+    "      let index = bitcast<i32>(get1(at.y + n * word(22u)));\n"
+    "      if (is_within(index)) {\n"
+    "        let to = at.x + n * word(13u) + u32(index) * word(3u);\n"
+    "        put0(to, sum_of(get0(to), get2(at.z + n * word(31u))));\n"
+    "      }\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+static void write_scatter_add(shader *s)
+{
+    write_words(s, 3);
+    write_binding(s, 0, parts_or_words(s, ACCESS_SHARED));
+    write_binding(s, 1, ACCESS_WORDS);
+    write_binding(s, 2, parts_or_words(s, ACCESS_PARTS));
+    write_put(s, 0);
+    if (s->kernel->dtype == WEIR_DTYPE_I32) {
+        PUT("fn sum_of(a: u32, b: u32) -> u32 { return a + b; }\n");
+    } else {
+        write_conversions(s);
+        PUT("fn sum_of(a: u32, b: u32) -> u32 {\n"
+            "  return bits_of(value_of(a) + value_of(b));\n}\n");
+    }
+    PUT(move_locate);
+    write_entry(s);
+    PUT(scatter_body);
+}
+
+static void write_place(shader *s)
+{
+    write_words(s, 2);
+    write_binding(s, 0, parts_or_words(s, ACCESS_SHARED));
+    write_binding(s, 1, parts_or_words(s, ACCESS_PARTS));
+    write_put(s, 0);
+    PUT(move_locate);
+    write_entry(s);
+    PUT("  for (var k = 0u; k < 4u; k++) {\n"
+        "    let i = number * 1024u + k * 256u + lane;\n"
+        "    if (i >= word(0u)) { return; }\n"
+        "    let at = locate(i, 0u);\n"
+        "    put0(at.x, get1(at.y));\n"
+        "  }\n"
+        "}\n");
+}
+
 /* ---- all of them ---- */
 
 weir_result wr_source_write_wgsl_named(const weir_kernel *kernel, weir_write_fn write,
@@ -205,9 +324,19 @@ weir_result wr_source_write_wgsl_named(const weir_kernel *kernel, weir_write_fn 
     switch (kernel->kind) {
     case WEIR_KERNEL_MATMUL:
         write_matmul(&of);
-        return of.out.result;
+        break;
+    case WEIR_KERNEL_GATHER:
+        write_gather(&of);
+        break;
+    case WEIR_KERNEL_SCATTER_ADD:
+        write_scatter_add(&of);
+        break;
+    case WEIR_KERNEL_PLACE:
+        write_place(&of);
+        break;
     default:
         return weir_driver_error(WEIR_UNSUPPORTED, "kernel \"%s\" has no form in WGSL",
                                  kernel->name);
     }
+    return of.out.result;
 }

@@ -13,7 +13,7 @@
 #define DRIVER_LIST(X)                                                                   \
     X(host, true)                                                                        \
     X(cuda, true)                                                                        \
-    X(webgpu, false)
+    X(webgpu, true)
 
 static char why_not[512];   /* there is no device; "" if there is */
 static bool has_everything; /* of the driver */

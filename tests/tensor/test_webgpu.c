@@ -308,6 +308,64 @@ static void webgpu__reduces_rows_columns_and_all(void **state)
     }
 }
 
+/* Of more elements than a workgroup makes, in odd rows, so that words of the smaller ones
+ * are several invocations'; some of the indices are not there. */
+enum { ROWS = 50, COLUMNS = 1503, PICKED = 70 };
+
+static weir_tensor *make_indices(int d)
+{
+    int32_t numbers[PICKED];
+    weir_tensor *made = NULL;
+    for (int32_t i = 0; i < PICKED; i++) {
+        numbers[i] = i * 37 % (ROWS + 4) - 2;
+    }
+    check(weir_tensor_from_data(weir_device_default_stream(devices[d]),
+                                WEIR_SHAPE(PICKED), WEIR_DTYPE_I32, numbers, &made));
+    return made;
+}
+
+/* Rows picked, added to rows, and put beside others. */
+static weir_result move(int kind, weir_tensor *table, weir_tensor *rows,
+                        weir_tensor *which, weir_tensor **result)
+{
+    switch (kind) {
+    case 0:
+        return weir_tensor_index_select(table, 0, which, result);
+    case 1:
+        return weir_tensor_scatter_add(table, 0, which, rows, result);
+    default:
+        return weir_tensor_concat((weir_tensor *const[]){table, rows, table}, 3, 0,
+                                  result);
+    }
+}
+
+static void webgpu__moves_elements_as_the_host_does(void **state)
+{
+    (void)state;
+    need_webgpu();
+    static const weir_dtype dtypes[] = {WEIR_DTYPE_F32, WEIR_DTYPE_F16, WEIR_DTYPE_BF16,
+                                        WEIR_DTYPE_I32, WEIR_DTYPE_BOOL};
+    for (int k = 0; k < 15; k++) {
+        weir_dtype dtype = dtypes[k / 3];
+        weir_tensor *results[DEVICES];
+        char what[64];
+        if (dtype == WEIR_DTYPE_BOOL && k % 3 == 1) {
+            continue; /* bools are not added */
+        }
+        snprintf(what, sizeof what, "move %d of dtype %d", k % 3, (int)dtype);
+        for (int d = 0; d < DEVICES; d++) {
+            weir_tensor *table = make(d, dtype, 3, WEIR_SHAPE(ROWS, COLUMNS));
+            weir_tensor *rows = make(d, dtype, 8, WEIR_SHAPE(PICKED, COLUMNS));
+            weir_tensor *which = make_indices(d);
+            check(move(k % 3, table, rows, which, &results[d]));
+            weir_tensor_drop(which);
+            weir_tensor_drop(rows);
+            weir_tensor_drop(table);
+        }
+        assert_same(results, 0.0F, what);
+    }
+}
+
 /* The numbers come from integers bit by bit; what is done with them may be contracted. */
 static void webgpu__makes_the_same_random_numbers(void **state)
 {
@@ -377,6 +435,7 @@ int main(void)
         ON_BOTH(webgpu__casts_every_dtype_to_every_other),
         ON_BOTH(webgpu__runs_chains_over_views),
         ON_BOTH(webgpu__reduces_rows_columns_and_all),
+        ON_BOTH(webgpu__moves_elements_as_the_host_does),
         ON_BOTH(webgpu__makes_the_same_random_numbers),
         ON_BOTH(webgpu__runs_in_windows_where_a_binding_is_too_large),
     };
