@@ -14,7 +14,9 @@ def run(*arguments, **options):
 
 
 def has_shadow_memory():
-    """Whether the command was built with the thread sanitizer, which keeps memory of its own for
-    all that was ever written, so that the process's footprint does not fall."""
+    """Whether the command was built with a sanitizer that keeps memory of its own: for all that
+    was ever written (threads), for what was freed and for stacks (addresses). The process's
+    footprint does not fall then."""
     with open(WEIR, "rb") as program:
-        return b"__tsan_init" in program.read()
+        text = program.read()
+    return b"__tsan_init" in text or b"__asan_init" in text
