@@ -11,7 +11,14 @@
 #include "model.h"
 
 #define CONFIGURATIONS 10
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHORT_OPS 1600 /* one thread: more shows the thread sanitizer nothing */
+#endif
+#endif
+#ifndef SHORT_OPS
 #define SHORT_OPS 8000
+#endif
 #define SOAK_OPS 10000000
 
 static void failed(const char *text)
