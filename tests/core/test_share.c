@@ -6,6 +6,7 @@
 #include "support.h"
 
 #include "base/memory.h"
+#include "support/peer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -82,15 +83,6 @@ static int count_files(void)
 #define PEER_SECONDS 60
 
 /* A peer imports what it receives, compares and changes it, and says what it found. */
-static int peer_expect(bool condition, int code)
-{
-    if (!condition) {
-        fprintf(stderr, "peer, %d: %s\n", code, weir_last_error());
-        _exit(code);
-    }
-    return code;
-}
-
 static int run_peer(int socket)
 {
     alarm(PEER_SECONDS);
@@ -120,47 +112,14 @@ static int run_peer(int socket)
     return 0;
 }
 
-typedef struct peer {
-    pid_t process;
-    int socket;
-} peer;
-
-static peer start_peer(void)
-{
-    int ends[2];
-    char number[16];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    snprintf(number, sizeof number, "%d", ends[1]);
-    fflush(NULL);
-    pid_t process = fork();
-    assert_true(process >= 0);
-    if (process == 0) {
-        fcntl(ends[1], F_SETFD, 0);
-        execl("/proc/self/exe", "test", "peer", number, (char *)NULL);
-        _exit(9);
-    }
-    close(ends[1]);
-    return (peer){process, ends[0]};
-}
-
-static void expect_word(const peer *p, char word)
-{
-    char got = 0;
-    assert_int_equal(read(p->socket, &got, 1), 1);
-    assert_int_equal(got, word);
-}
-
 static void say(const peer *p)
 {
     assert_int_equal(write(p->socket, "g", 1), 1);
 }
 
-static void end_peer(peer *p, bool killed)
+static void expect_end(const peer *p, bool killed)
 {
-    int status = 0;
-    while (waitpid(p->process, &status, 0) < 0 && errno == EINTR) {
-    }
-    close(p->socket);
+    int status = end_peer(p);
     if (killed) {
         assert_true(WIFSIGNALED(status));
     } else {
@@ -200,7 +159,7 @@ static void share__is_the_same_memory_in_both_processes(void **state)
     expect_word(&p, 'r');
     assert_int_equal(bytes_of(buffer)[BYTES - 1], 0xAB);
     say(&p);
-    end_peer(&p, false);
+    expect_end(&p, false);
     drop(buffer);
     close_empty(device);
 }
@@ -232,7 +191,7 @@ static void share__stays_deferred_until_the_other_process_releases_it(void **sta
     weir_cleanup_outcome outcome = cleanup(device, NULL);
     assert_int_equal(outcome.returned_bytes, PAGE_BYTES);
     say(&p);
-    end_peer(&p, false);
+    expect_end(&p, false);
     close_empty(device);
 }
 
@@ -244,7 +203,7 @@ static void share__comes_back_when_the_other_process_dies(void **state)
     drop(share_with(device, &p));
     expect_exported(device);
     kill(p.process, SIGKILL);
-    end_peer(&p, true);
+    expect_end(&p, true);
     weir_cleanup_outcome outcome = cleanup(device, NULL);
     assert_int_equal(outcome.returned_bytes, PAGE_BYTES);
     close_empty(device);
@@ -258,7 +217,7 @@ static void share__of_a_dead_process_comes_back_by_time_too(void **state)
     drop(share_with(device, &p));
     assert_ok(weir_device_tick(device, 1));
     kill(p.process, SIGKILL);
-    end_peer(&p, true);
+    expect_end(&p, true);
     const uint64_t later = UINT64_C(1) << 40;
     assert_ok(weir_device_tick(device, later));
     assert_int_equal(usage_of(device).reserved_bytes, 0);
@@ -276,7 +235,7 @@ static void share__outlives_the_process_that_made_it(void **state)
     say(&p);
     expect_word(&p, 'r');
     say(&p);
-    end_peer(&p, false);
+    expect_end(&p, false);
 }
 
 /* ---- one process, two devices ---- */

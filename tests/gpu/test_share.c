@@ -21,6 +21,8 @@
 #include <unistd.h>
 #include <weir/weir.h>
 
+#include "support/peer.h"
+
 #define MIB ((uint64_t)1 << 20)
 #define COUNT (UINT64_C(40) << 17) /* numbers: 40 MiB */
 #define BYTES (COUNT * sizeof(uint64_t))
@@ -68,14 +70,6 @@ static uint64_t first_wrong(uint64_t seed)
 
 /* ---- the other process ---- */
 
-static void peer_expect(bool condition, int code)
-{
-    if (!condition) {
-        fprintf(stderr, "peer, %d: %s\n", code, weir_last_error());
-        _exit(code);
-    }
-}
-
 static void peer_wait(int socket, char say, int code)
 {
     char word = 0;
@@ -105,45 +99,6 @@ static int run_peer(int socket)
     peer_wait(socket, 'r', 20);
     peer_expect(weir_device_close(device) == WEIR_OK, 21);
     return 0;
-}
-
-typedef struct peer {
-    pid_t process;
-    int socket;
-} peer;
-
-static peer start_peer(void)
-{
-    int ends[2];
-    char number[16];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    snprintf(number, sizeof number, "%d", ends[1]);
-    fflush(NULL);
-    pid_t process = fork();
-    assert_true(process >= 0);
-    if (process == 0) {
-        fcntl(ends[1], F_SETFD, 0);
-        execl("/proc/self/exe", "test", "peer", number, (char *)NULL);
-        _exit(9);
-    }
-    close(ends[1]);
-    return (peer){process, ends[0]};
-}
-
-static void expect_word(const peer *p, char word)
-{
-    char got = 0;
-    assert_int_equal(read(p->socket, &got, 1), 1);
-    assert_int_equal(got, word);
-}
-
-static int end_peer(const peer *p)
-{
-    int status = 0;
-    while (waitpid(p->process, &status, 0) < 0 && errno == EINTR) {
-    }
-    close(p->socket);
-    return status;
 }
 
 /* ---- this one ---- */
