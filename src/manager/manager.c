@@ -438,8 +438,8 @@ static void release_locked(wr_manager *manager, wr_slice *slice)
 static WR_COLD void push_remote(wr_manager *manager, wr_slice *slice)
 {
     wr_slice_id id = wr_slice_id_of(slice);
-    /* Requested first: a reader in between sees the rest as padding, never a wrong sum.
-     */
+    /* Requested first, and read last: a reader in between takes the rest for padding,
+     * and never an extent without what was requested of it. */
     atomic_fetch_add_explicit(&manager->remote_requested, slice->held.requested_bytes,
                               memory_order_acq_rel);
     atomic_fetch_add_explicit(&manager->remote_extent, slice->extent_bytes,
@@ -490,8 +490,8 @@ bool wr_manager_read(wr_manager *manager, wr_totals totals[WR_POOL_MAX],
     for (uint32_t i = 0; i < manager->bank->class_count; i++) {
         wr_books_sum(&manager->pools[i].books, &totals[i]);
     }
+    uint64_t extent = WR_GET(manager->remote_extent); /* in the order of push_remote */
     uint64_t requested = WR_GET(manager->remote_requested);
-    uint64_t extent = WR_GET(manager->remote_extent);
     remote->requested += requested;
     remote->extent += extent;
     return before % 2 == 0 && WR_GET(manager->sequence) == before && requested <= extent;

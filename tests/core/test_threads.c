@@ -133,12 +133,13 @@ static void *swap_buffers(void *context)
     return NULL;
 }
 
-static void check_snapshot(const weir_usage *usage)
+static void check_sum(const weir_usage *usage)
 {
     uint64_t sum = usage->in_use_bytes + usage->padding_bytes + usage->deferred_bytes +
                    usage->releasable_bytes + usage->pinned_bytes;
     char text[192];
-    if (sum != usage->reserved_bytes) {
+    if (sum != usage->reserved_bytes || usage->padding_bytes > usage->reserved_bytes ||
+        usage->in_use_bytes > usage->reserved_bytes) {
         snprintf(text, sizeof text, "%llu + %llu + %llu + %llu + %llu is not %llu",
                  (unsigned long long)usage->in_use_bytes,
                  (unsigned long long)usage->padding_bytes,
@@ -148,6 +149,11 @@ static void check_snapshot(const weir_usage *usage)
                  (unsigned long long)usage->reserved_bytes);
         note("snapshot", text);
     }
+}
+
+static void check_snapshot(const weir_usage *usage)
+{
+    check_sum(usage);
     if (usage->peak_reserved_bytes < usage->reserved_bytes ||
         usage->peak_in_use_bytes < usage->in_use_bytes) {
         note("snapshot", "a peak is below its value");
@@ -161,6 +167,10 @@ static void *read_snapshots(void *context)
         weir_usage usage = {0};
         if (expect(weir_device_memory_usage(shared->r->device, &usage), "usage")) {
             check_snapshot(&usage);
+        }
+        for (unsigned i = 0; i < WORKERS; i++) {
+            expect(weir_stream_memory_usage(shared->streams[i], &usage), "usage");
+            check_sum(&usage);
         }
         weir_tag_usage tag;
         expect(weir_device_tag_usage(shared->r->device, "even", &tag), "tag usage");
