@@ -59,13 +59,24 @@ function(weir_test_name path result)
     set(${result} "${path}" PARENT_SCOPE)
 endfunction()
 
+# How everything is compiled that sees the private headers.
+function(weir_test_flags target)
+    weir_flags(${target})
+    target_include_directories(${target} PRIVATE
+        include src tests ${CMOCKA_INCLUDE} ${CJSON_INCLUDE})
+endfunction()
+
+# weir_test_objects(TARGET SOURCE...): what several programs share, compiled once.
+function(weir_test_objects target)
+    add_library(${target} OBJECT ${ARGN})
+    weir_test_flags(${target})
+endfunction()
+
 # Private symbols are linked as objects: those of the core, of the tensor layer where the folder
 # is about that, and of the command where it is about that.
 function(weir_test_program target folder)
     add_executable(${target} ${ARGN})
-    weir_flags(${target})
-    target_include_directories(${target} PRIVATE 
-        include src tests ${CMOCKA_INCLUDE} ${CJSON_INCLUDE})
+    weir_test_flags(${target})
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY tests)
     set(objects weir_objects)
     if(folder MATCHES "^(tensor|kernel|cli|fuzz)$")
@@ -75,7 +86,7 @@ function(weir_test_program target folder)
         list(APPEND objects weir_command_objects)
     endif()
     target_link_libraries(${target} PRIVATE
-        ${objects} ${CMOCKA_LIBRARY} ${CJSON_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} m)
+        ${objects} test_support ${CMOCKA_LIBRARY} ${CJSON_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} m)
 endfunction()
 
 # A libcuda over host memory, which tests of the CUDA driver find in WEIR_FAKE_CUDA.
@@ -90,21 +101,27 @@ set_target_properties(fake_cuda PROPERTIES
 list(APPEND test_environment WEIR_FAKE_CUDA=$<TARGET_FILE:fake_cuda>)
 
 file(GLOB support CONFIGURE_DEPENDS tests/support/*.c)
+weir_test_objects(test_support ${support})
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true tests/*)
 list(FILTER folders EXCLUDE REGEX "/(support|fuzz|scenarios)$")
 foreach(path IN LISTS folders)
     cmake_path(GET path FILENAME folder)
     file(GLOB programs CONFIGURE_DEPENDS ${path}/test_*.c)
     file(GLOB shared CONFIGURE_DEPENDS ${path}/*.c)
-    if(programs)
-        list(REMOVE_ITEM shared ${programs})
+    if(NOT programs)
+        continue()
     endif()
+    list(REMOVE_ITEM shared ${programs})
     if(folder STREQUAL "manager")
         list(APPEND shared tests/core/support.c)
     endif()
+    if(shared)
+        weir_test_objects(test_${folder} ${shared})
+        set(shared $<TARGET_OBJECTS:test_${folder}>)
+    endif()
     foreach(source IN LISTS programs)
         weir_test_name(${source} name)
-        weir_test_program(test.${name} ${folder} ${source} ${shared} ${support})
+        weir_test_program(test.${name} ${folder} ${source} ${shared})
         weir_add_test(${name} test.${name})
     endforeach()
 endforeach()
@@ -190,8 +207,17 @@ if(WEIR_FUZZ)
     file(GLOB fuzzers CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
     foreach(source IN LISTS fuzzers)
         weir_test_name(${source} name)
-        weir_test_program(${name} fuzz ${source} ${support})
+        weir_test_program(${name} fuzz ${source})
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         weir_add_test(${name} bash tools/fuzz $<TARGET_FILE:${name}>)
     endforeach()
 endif()
+
+# The longest start first, so that none is left to run alone.
+foreach(name IN ITEMS tensor.ops_fake_cuda core.fault_sweep core.model_random cli.traces tensor.ops
+        kernel.cuda driver.contract driver.webgpu tensor.webgpu core.storm tensor.gradients
+        fuzz.core fuzz.scenario fuzz.trace)
+    if(TEST ${name})
+        set_tests_properties(${name} PROPERTIES COST 100)
+    endif()
+endforeach()
