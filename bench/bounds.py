@@ -39,6 +39,7 @@ PACKING = {(1 << 20, 1.05): 0.020, (1 << 20, 1.10): 0.00002,
 # A pair is one allocation and one free.
 INSTRUCTIONS_STEADY = 350
 INSTRUCTIONS = 500
+TAG_INSTRUCTIONS = 20  # more, with a tag
 NS_STEADY = 60  # also the median over the recorded traces
 NS = 100
 LATENCY_NS = 1000

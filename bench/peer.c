@@ -29,6 +29,39 @@ static bool buffer_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
     return weir_buffer_create(streams[stream], bytes, NULL, &slot->buffer) == WEIR_OK;
 }
 
+/* ---- weir, with what is beside ---- */
+
+static bool limited_open(uint32_t stream_count)
+{
+    open_weir(stream_count);
+    wr_bench_must(weir_device_limit(device, UINT64_C(160) << 30), "device limit");
+    wr_bench_must(weir_device_pool_limit(device, "arena", UINT64_C(150) << 30),
+                  "pool limit");
+    return true;
+}
+
+static bool scope_open(uint32_t stream_count)
+{
+    limited_open(stream_count);
+    wr_bench_must(weir_tag_push("activations"), "scope");
+    return true;
+}
+
+static bool call_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
+{
+    return weir_buffer_create(streams[stream], bytes,
+                              &(weir_buffer_desc){.tag = "activations"},
+                              &slot->buffer) == WEIR_OK;
+}
+
+static bool calls_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
+{
+    static const char *const tags[4] = {"activations", "weights", "gradients", "cache"};
+    return weir_buffer_create(streams[stream], bytes,
+                              &(weir_buffer_desc){.tag = tags[bytes / 256 % 4]},
+                              &slot->buffer) == WEIR_OK;
+}
+
 static void buffer_free(wr_bench_slot *slot)
 {
     weir_buffer_release(slot->buffer);
@@ -122,6 +155,10 @@ static void null_free(wr_bench_slot *slot)
 
 static const wr_bench_peer peers[] = {
     {"weir", open_weir, buffer_alloc, buffer_free, driver_calls},
+    {"limits", limited_open, buffer_alloc, buffer_free, driver_calls},
+    {"scope", scope_open, buffer_alloc, buffer_free, driver_calls},
+    {"call", limited_open, call_alloc, buffer_free, driver_calls},
+    {"calls", limited_open, calls_alloc, buffer_free, driver_calls},
     {"pointer", open_weir, pointer_alloc, pointer_free, driver_calls},
     {"jemalloc", jemalloc_open, malloc_alloc, malloc_free, NULL},
     {"mimalloc", mimalloc_open, malloc_alloc, malloc_free, NULL},

@@ -37,6 +37,18 @@ static inline void wr_counter_add(wr_counter *counter, uint64_t value)
 #endif
 }
 
+/* Whether a counter is below a value: one comparison, where compilers load it first. */
+static inline int wr_counter_is_below(const wr_counter *counter, uint64_t value)
+{
+#if defined(__x86_64__) && WR_COUNTER_PLAIN && defined(__GCC_ASM_FLAG_OUTPUTS__)
+    int below;
+    __asm__ volatile("cmpq %2, %1" : "=@ccb"(below) : "m"(*counter), "r"(value));
+    return below;
+#else
+    return WR_OWN(*counter) < value;
+#endif
+}
+
 /* Around the writes of several counters, which stay in between: odd, then even again. */
 static inline void wr_sequence_step(wr_counter *sequence)
 {

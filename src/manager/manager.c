@@ -215,17 +215,17 @@ static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *sli
 static inline void leave_books(wr_manager *manager, wr_bank *bank, wr_pool *pool,
                                wr_slice *slice)
 {
-    uint64_t bytes = slice->held.requested_bytes;
-    WR_SUB(pool->books.in_use, bytes);
+    uint64_t change = 0 - slice->held.requested_bytes;
+    WR_ADD(pool->books.in_use, change);
     WR_ADD(pool->books.left, 1);
     uint64_t in_use = WR_OWN(manager->in_use);
     if (WR_UNLIKELY(in_use > WR_OWN(manager->peak_in_use))) {
         WR_PUT(manager->peak_in_use, in_use);
     }
-    in_use -= bytes;
+    in_use += change;
     WR_PUT(manager->in_use, in_use);
     if (WR_LIKELY(slice->tag != 0)) { /* either way; tagged ones in line */
-        wr_tags_leave(&bank->tags[slice->tag], slice, bytes);
+        wr_tags_leave(bank, slice, change);
     }
     if (WR_UNLIKELY(in_use < manager->publish_below)) {
         wr_manager_publish(manager);

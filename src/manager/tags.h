@@ -33,6 +33,9 @@ size_t wr_tags_list(wr_bank *bank, weir_tag_usage *tags, size_t capacity);
 
 /* ---- counting: with every tagged buffer ---- */
 
+/* The peak is no less than that. */
+WR_COLD void wr_tags_raise_peak(wr_bank *bank, uint64_t tag, uint64_t in_use);
+
 /* A held slice got a tag. `charged_bytes` of its extent are counted already. */
 static inline void wr_tags_enter(wr_tag_count *tag, const wr_slice *slice, uint64_t bytes,
                                  uint64_t charged_bytes)
@@ -43,15 +46,17 @@ static inline void wr_tags_enter(wr_tag_count *tag, const wr_slice *slice, uint6
     atomic_fetch_add_explicit(&tag->in_use, bytes, memory_order_relaxed);
 }
 
-/* It is held no longer. The peak is looked at here and by readers, not when in_use rises:
- * what in_use falls from is the most since it fell last. */
-static inline void wr_tags_leave(wr_tag_count *tag, const wr_slice *slice, uint64_t bytes)
+/* It is held no longer; `change`: its bytes, negative. The peak is looked at here and by
+ * readers, not when in_use rises: what in_use falls from is the most since it fell last.
+ */
+static inline void wr_tags_leave(wr_bank *bank, const wr_slice *slice, uint64_t change)
 {
-    atomic_fetch_sub_explicit(&tag->live, 1, memory_order_relaxed);
-    uint64_t most = atomic_fetch_sub_explicit(&tag->in_use, bytes, memory_order_relaxed);
-    if (WR_UNLIKELY(most > WR_OWN(tag->peak))) {
-        wr_counter_raise(&tag->peak, most);
+    wr_tag_count *tag = &bank->tags[slice->tag];
+    uint64_t most = atomic_fetch_add_explicit(&tag->in_use, change, memory_order_relaxed);
+    if (WR_UNLIKELY(wr_counter_is_below(&tag->peak, most))) {
+        wr_tags_raise_peak(bank, slice->tag, most);
     }
+    atomic_fetch_sub_explicit(&tag->live, 1, memory_order_relaxed);
     /* Last, since a limit may let others in from here on. */
     atomic_fetch_sub_explicit(&tag->extents, slice->extent_bytes, memory_order_release);
 }

@@ -17,6 +17,8 @@
 #include "manager/waits.h"
 
 #include <sched.h>
+#include <stddef.h>
+#include <string.h>
 
 #define ALIGNMENT_MAX (UINT64_C(1) << 21)
 
@@ -103,12 +105,22 @@ static inline uint64_t tag_of(const weir_stream *stream, const weir_buffer_desc 
     return wr_tag_of(stream->manager.bank, desc == NULL ? NULL : desc->tag);
 }
 
+/* Two options in one look. */
+static inline uint16_t wishes_of(const weir_buffer_desc *desc)
+{
+    uint16_t wishes;
+    _Static_assert(offsetof(weir_buffer_desc, exportable) ==
+                       offsetof(weir_buffer_desc, persistent) + 1,
+                   "they lie side by side");
+    memcpy(&wishes, &desc->persistent, sizeof wishes);
+    return wishes;
+}
+
 /* Nothing in the options is for create. */
 static inline bool is_ordinary(const weir_buffer_desc *desc)
 {
-    return desc == NULL ||
-           ((desc->size == 0 || desc->size == sizeof *desc) &&
-            desc->alignment_bytes == 0 && !desc->persistent && !desc->exportable);
+    return desc == NULL || ((desc->size == 0 || desc->size == sizeof *desc) &&
+                            desc->alignment_bytes == 0 && !wishes_of(desc));
 }
 
 /* Arguments that are not valid, options that matter, streams that are not ordinary. */

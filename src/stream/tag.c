@@ -62,22 +62,35 @@ const char *weir_tag_current(void)
     return depth == 0 || wr_fork_is_child() ? "" : scopes[depth - 1].name;
 }
 
-/* Where the bytes of the text and its end lie in aligned words. */
-static void remember_words(wr_call_memory *call, const char *text)
+/* Texts of up to 15 bytes that lie well are told by their bytes. */
+static void remember_call(wr_call_memory *call, const char *text, uint64_t serial,
+                          uint16_t tag)
 {
-    size_t offset = (uintptr_t)text & 7;
-    size_t length = wr_tags_name_length(text);
-    size_t compared = length < WR_NAME_BYTES - 1 ? length + 1 : length;
-    memset(call->word, 0, sizeof call->word);
-    memset(call->mask, 0, sizeof call->mask);
-    memcpy((char *)call->word + offset, text, compared);
-    memset((char *)call->mask + offset, 0xFF, compared);
-    call->words = (uint16_t)((offset + compared + 7) / 8);
+    size_t compared = wr_tags_name_length(text) + 1;
+    *call = (wr_call_memory){.serial = serial, .tag = tag};
+    if (compared > sizeof call->word ||
+        (uintptr_t)text % WR_TAG_PAGE > WR_TAG_PAGE - sizeof call->word) {
+        call->far = text;
+    } else {
+        call->text = text;
+        memcpy(call->word, text, compared);
+        memset(call->mask, 0xFF, compared);
+    }
+}
+
+static bool is_far_call(const wr_bank *bank, const wr_call_memory *call, const char *text)
+{
+    return call->far == text && call->serial == WR_GET(bank->tags_serial) &&
+           strncmp(bank->tag_names[call->tag], text, WR_NAME_BYTES - 1) == 0;
 }
 
 uint64_t wr_tag_look_up(wr_bank *bank, const char *text)
 {
     struct wr_thread_tags *tags = &wr_thread_tags;
+    wr_call_memory *call = wr_tag_call(tags, text);
+    if (text != NULL && is_far_call(bank, call, text)) {
+        return call->tag;
+    }
     const char *name = text == NULL ? scopes[tags->depth - 1].name : text;
     uint64_t serial = WR_GET(bank->tags_serial); /* before the limit is looked at */
     uint16_t tag = wr_tags_intern(bank, name);
@@ -87,10 +100,7 @@ uint64_t wr_tag_look_up(wr_bank *bank, const char *text)
     if (text == NULL) {
         tags->scope = (wr_scope_memory){serial, tag};
     } else {
-        tags->call.text = text;
-        tags->call.serial = serial;
-        tags->call.tag = tag;
-        remember_words(&tags->call, text);
+        remember_call(call, text, serial, tag);
     }
     return tag;
 }

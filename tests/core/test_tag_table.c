@@ -188,6 +188,56 @@ static void tags__nothing_behind_a_text_is_read(void **state)
     rig_close(&r);
 }
 
+/* More texts than a thread remembers, short and long ones, at places that meet. */
+static void tags__many_texts_by_turns_keep_counts_of_their_own(void **state)
+{
+    (void)state;
+    enum { TEXTS = 60, ROUNDS_BY_TURNS = 5 };
+    rig r = rig_open(NULL, NULL);
+    static char texts[TEXTS][40];
+    static weir_buffer buffers[ROUNDS_BY_TURNS][TEXTS];
+    for (int round = 0; round < ROUNDS_BY_TURNS; round++) {
+        for (int i = 0; i < TEXTS; i++) {
+            if (round == ROUNDS_BY_TURNS - 1) { /* the last time at another's place */
+                memcpy(texts[i], texts[(i + 1) % TEXTS], i + 1 < TEXTS ? 40 : 0);
+            } else {
+                snprintf(texts[i], sizeof texts[i], "%s %d",
+                         i % 3 == 0 ? "of a long name, tag" : "tag", i);
+            }
+            buffers[round][i] = make(r.stream, KIB, texts[i]);
+        }
+    }
+    for (int i = 0; i < TEXTS; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s %d", i % 3 == 0 ? "of a long name, tag" : "tag",
+                 i);
+        uint64_t last = i == 0 ? 0 : i < TEXTS - 1 ? 1 : 2;
+        assert_int_equal(tag_of(r.device, name).live_count, ROUNDS_BY_TURNS - 1 + last);
+    }
+    for (int i = 0; i < ROUNDS_BY_TURNS * TEXTS; i++) {
+        drop(buffers[i / TEXTS][i % TEXTS]);
+    }
+    rig_close(&r);
+}
+
+/* What a thread remembers of a tag without a limit must not outlive its getting one. */
+static void tags__a_limit_holds_for_texts_that_are_known_already(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    const char *names[] = {"short", "of a name that is rather long"};
+    for (int i = 0; i < 2; i++) {
+        weir_buffer buffer = make(r.stream, KIB, names[i]), none = WEIR_NO_BUFFER;
+        weir_buffer_desc desc = {.tag = names[i]};
+        assert_ok(weir_device_tag_limit(r.device, names[i], KIB));
+        assert_result(weir_buffer_create(r.stream, KIB, &desc, &none), WEIR_LIMIT);
+        assert_ok(weir_device_tag_limit(r.device, names[i], 0));
+        drop(make(r.stream, KIB, names[i]));
+        drop(buffer);
+    }
+    rig_close(&r);
+}
+
 static void tags__devices_do_not_share_numbers(void **state)
 {
     (void)state;
@@ -255,6 +305,8 @@ int main(void)
         cmocka_unit_test(tags__two_threads_on_one_tag_count_exactly),
         cmocka_unit_test(tags__a_text_is_read_anew_where_another_one_lay),
         cmocka_unit_test(tags__nothing_behind_a_text_is_read),
+        cmocka_unit_test(tags__many_texts_by_turns_keep_counts_of_their_own),
+        cmocka_unit_test(tags__a_limit_holds_for_texts_that_are_known_already),
         cmocka_unit_test(tags__devices_do_not_share_numbers),
         cmocka_unit_test(tags__a_scope_entered_again_may_have_another_name),
     };
