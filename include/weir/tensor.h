@@ -51,9 +51,9 @@ typedef struct weir_tensor weir_tensor;
 
 /* ---- from outside ---- */
 
-/* f32; uniform in [low, high), or normal. Philox4x32-10 (Salmon et al., SC 2011) by
- * element index: the same numbers for the same seed on every driver and any number of
- * threads. */
+/* f32; uniform in [low, high), or normal by inversion, up to 6.3 deviations from the
+ * mean. Philox4x32-10 (Salmon et al., SC 2011) by element index: for the same seed the
+ * same numbers, bit by bit, on every driver and any number of threads. */
 WEIR_API weir_result weir_tensor_uniform(weir_stream *stream, weir_shape shape, float low,
                                          float high, uint64_t seed, weir_tensor **tensor);
 WEIR_API weir_result weir_tensor_normal(weir_stream *stream, weir_shape shape, float mean,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "philox.h"
 
+#include "dtype.h"
+
 enum {
     ROUNDS = 10,
 };
@@ -10,7 +12,8 @@ enum {
 #define WEYL_0 UINT32_C(0x9E3779B9)
 #define WEYL_1 UINT32_C(0xBB67AE85)
 
-static void mix_once(uint32_t words[4][WR_PHILOX_LANES], uint32_t key_0, uint32_t key_1)
+static inline void mix_once(uint32_t words[4][WR_PHILOX_LANES], uint32_t key_0,
+                            uint32_t key_1)
 {
     for (int lane = 0; lane < WR_PHILOX_LANES; lane++) {
         uint64_t product_0 = MULTIPLIER_0 * words[0][lane];
@@ -22,7 +25,7 @@ static void mix_once(uint32_t words[4][WR_PHILOX_LANES], uint32_t key_0, uint32_
     }
 }
 
-void wr_philox_mix(uint32_t words[4][WR_PHILOX_LANES], uint64_t key)
+WR_CLONES void wr_philox_mix(uint32_t words[4][WR_PHILOX_LANES], uint64_t key)
 {
     uint32_t key_0 = (uint32_t)key;
     uint32_t key_1 = (uint32_t)(key >> 32);

@@ -8,6 +8,8 @@
 #ifndef WR_KERNEL_WGSL_LIBRARY_H
 #define WR_KERNEL_WGSL_LIBRARY_H
 
+#include "normal_rows.h"
+
 #include <weir/kernel.h>
 
 /* printf: invocations, name */
@@ -68,6 +70,15 @@
     "  if (select(a.v > b.v, a.at < b.at, a.v == b.v)) { return a; }\n"                  \
     "  return b;\n"                                                                      \
     "}\n"
+
+/* A row of normal_rows.h as two vectors, and as a case of a switch. */
+#define WR_WGSL_VECTORS(row) WR_WGSL_VECTORS_OF(row)
+#define WR_WGSL_VECTORS_OF(a, b, c, d, e, f, g, h)                                       \
+    WR_WGSL_VECTOR(a, b, c, d) ", " WR_WGSL_VECTOR(e, f, g, h)
+#define WR_WGSL_VECTOR(...) "vec4<i32>(" #__VA_ARGS__ ")"
+#define WR_WGSL_ROW(number, a, b, c, d, e, f, g, h)                                      \
+    "    case " #number                                                                  \
+    "u: { a = " WR_WGSL_VECTOR(a, b, c, d) "; b = " WR_WGSL_VECTOR(e, f, g, h) "; }\n"
 
 /* What is written if `need` is one of the expression's: an operation, or one of these. */
 static const struct {
@@ -160,17 +171,49 @@ static const struct {
      "  if (floor(b) != b) { return bitcast<f32>(0x7fc00000u | (bitcast<u32>(a) & 1u)); }\n"
      "  return select(size, -size, abs(b % 2.0) == 1.0);\n"
      "}\n"},
-    /* `once` keeps compilers from contracting a product and a sum: words[1], the upper
-     * half of the element count, is always 0, which they do not know. Philox4x32-10; see
-     * random.c for what the numbers are. */
+    /* Compilers may contract, reorder and approximate what floats do, and integers do the
+     * same everywhere. So floats are u32s here, and their product and sum are worked out,
+     * rounded as IEEE 754 says. rounded: m * 2^(exponent - 158), exponent being the one
+     * that the number has if bit 31 of m is set. Philox4x32-10; random.c says what the
+     * numbers are. */
     {WR_WGSL_RANDOM,
-     "fn once(a: f32) -> f32 { return bitcast<f32>(bitcast<u32>(a) ^ words[1]); }\n"
      "fn high_of(a: u32, b: u32) -> u32 {\n"
      "  let al = a & 0xffffu; let ah = a >> 16u;\n"
      "  let bl = b & 0xffffu; let bh = b >> 16u;\n"
      "  let m = ah * bl + ((al * bl) >> 16u);\n"
      "  let n = al * bh + (m & 0xffffu);\n"
      "  return ah * bh + (m >> 16u) + (n >> 16u);\n"
+     "}\n"
+     "fn fraction_of(a: u32) -> u32 {\n"
+     "  return (a & 0x7fffffu) | select(0u, 0x800000u, (a & 0x7f800000u) != 0u);\n"
+     "}\n"
+     "fn exponent_of(a: u32) -> i32 { return i32(max((a >> 23u) & 0xffu, 1u)); }\n"
+     "fn cut(m: u32, count: u32) -> u32 {\n"
+     "  if (count > 31u) { return select(0u, 1u, m != 0u); }\n"
+     "  return (m >> count) | select(0u, 1u, (m & ((1u << count) - 1u)) != 0u);\n"
+     "}\n"
+     "fn rounded(sign: u32, exponent: i32, m: u32) -> u32 {\n"
+     "  if (m == 0u) { return sign; }\n"
+     "  let zeros = countLeadingZeros(m);\n"
+     "  let e = exponent - i32(zeros);\n"
+     "  if (e > 254) { return sign | 0x7f800000u; }\n"
+     "  let f = cut(m << zeros, u32(max(1 - e, 0)));\n"
+     "  let up = (f & 0xffu) + ((f >> 8u) & 1u) > 0x80u;\n"
+     "  return sign | ((u32(max(e, 1) - 1) << 23u) + (f >> 8u) + select(0u, 1u, up));\n"
+     "}\n"
+     "fn product_of(a: u32, b: u32) -> u32 {\n"
+     "  let fa = fraction_of(a) << 8u; let fb = fraction_of(b) << 8u;\n"
+     "  return rounded((a ^ b) & 0x80000000u, exponent_of(a) + exponent_of(b) - 126,\n"
+     "      high_of(fa, fb) | select(0u, 1u, fa * fb != 0u));\n"
+     "}\n"
+     "fn sum_of(a: u32, b: u32) -> u32 {\n"
+     "  let is_swapped = (a & 0x7fffffffu) < (b & 0x7fffffffu);\n"
+     "  let big = select(a, b, is_swapped); let small = select(b, a, is_swapped);\n"
+     "  if ((big & 0x7f800000u) == 0x7f800000u) { return big; }\n"
+     "  let f = fraction_of(big) << 6u;\n"
+     "  let g = cut(fraction_of(small) << 6u, u32(exponent_of(big) - exponent_of(small)));\n"
+     "  let m = select(f + g, f - g, ((a ^ b) & 0x80000000u) != 0u);\n"
+     "  return rounded(select(big, a & b, m == 0u) & 0x80000000u, exponent_of(big) + 2, m);\n"
      "}\n"
      "fn philox(counter: u32, low: u32, high: u32) -> vec4<u32> {\n"
      "  var w = vec4<u32>(counter, 0u, 0u, 0u);\n"
@@ -182,58 +225,54 @@ static const struct {
      "  }\n"
      "  return w;\n"
      "}\n"},
-    /* below: the float before `high`, on the side of `low`. */
+    /* order: floats' order as that of u32s. below: the float before `high`, on the side
+     * of `low`. */
     {WEIR_OP_UNIFORM,
-     "fn below(high: f32, low: f32) -> f32 {\n"
-     "  let u = bitcast<u32>(high);\n"
+     "fn order(a: u32) -> u32 { return select(a | 0x80000000u, ~a, (a >> 31u) != 0u); }\n"
+     "fn below(high: u32, low: u32) -> u32 {\n"
      "  if (high == low) { return high; }\n"
-     "  if (high == 0.0) { return bitcast<f32>(select(1u, 0x80000001u, low < 0.0)); }\n"
-     "  return bitcast<f32>(select(u + 1u, u - 1u, (low < high) == (high > 0.0)));\n"
+     "  let is_up = order(low) < order(high);\n"
+     "  if ((high & 0x7fffffffu) == 0u) { return select(1u, 0x80000001u, is_up); }\n"
+     "  return select(high + 1u, high - 1u, is_up == ((high >> 31u) == 0u));\n"
      "}\n"
-     "fn random_uniform(l: u32, seed: u32, seed_high: u32, low: f32, high: f32) -> f32 {\n"
-     "  let unit = f32(philox(l >> 2u, seed, seed_high)[l & 3u] >> 8u) * 5.9604644775390625e-8;\n"
-     "  return min(low + once((high - low) * unit), below(high, low));\n"
+     "fn random_uniform(l: u32, seed: u32, seed_high: u32, low: u32, high: u32) -> f32 {\n"
+     "  let unit = rounded(0u, 126, philox(l >> 2u, seed, seed_high)[l & 3u] & 0xffffff00u);\n"
+     "  let width = sum_of(high, low ^ 0x80000000u);\n"
+     "  let number = sum_of(low, product_of(width, unit));\n"
+     "  let most = below(high, low);\n"
+     "  return bitcast<f32>(select(number, most, order(number) > order(most)));\n"
      "}\n"},
+    /* The polynomials are those of normal.h, 2^28 times. */
     {WEIR_OP_NORMAL,
-     "fn natural_log(x: f32) -> f32 {\n"
-     "  var bits = bitcast<i32>(x);\n"
-     "  let exponent = (bits - 0x3F3504F3) >> 23u;\n"
-     "  bits -= exponent * 8388608;\n"
-     "  let m = bitcast<f32>(bits) - 1.0;\n"
-     "  let square = once(m * m);\n"
-     "  var sum = 7.0376836292e-2;\n"
-     "  sum = once(sum * m) - 1.1514610310e-1;\n"
-     "  sum = once(sum * m) + 1.1676998740e-1;\n"
-     "  sum = once(sum * m) - 1.2420140846e-1;\n"
-     "  sum = once(sum * m) + 1.4249322787e-1;\n"
-     "  sum = once(sum * m) - 1.6668057665e-1;\n"
-     "  sum = once(sum * m) + 2.0000714765e-1;\n"
-     "  sum = once(sum * m) - 2.4999993993e-1;\n"
-     "  sum = once(sum * m) + 3.3333331174e-1;\n"
-     "  sum = once(sum * m) * square;\n"
-     "  sum = once(sum) + once(-2.12194440e-4 * f32(exponent));\n"
-     "  sum = sum - once(0.5 * square);\n"
-     "  return (m + sum) + once(0.693359375 * f32(exponent));\n"
+     "fn term(sum: u32, t: u32, c: i32) -> u32 {\n"
+     "  return u32(c) + high_of(sum, t) - select(0u, t, (sum >> 31u) != 0u);\n"
      "}\n"
-     "fn random_normal(l: u32, seed: u32, seed_high: u32, mean: f32, deviation: f32) -> f32 {\n"
-     "  let w = philox(l >> 2u, seed, seed_high);\n"
-     "  let pair = select(w.xy, w.zw, (l & 2u) != 0u);\n"
-     "  let unit = f32(pair.x) * 2.3283064365386963e-10 + 1.1641532182693481e-10;\n"
-     "  let radius = sqrt(-2.0 * natural_log(unit));\n"
-     "  let turn = f32(pair.y >> 8u) * 5.9604644775390625e-8;\n"
-     "  let quarter = i32(4.0 * turn + 0.5);\n"
-     "  let x = once((turn - 0.25 * f32(quarter)) * 6.28318530718);\n"
-     "  let z = once(x * x);\n"
-     "  let s = once(once(once(once(once(-1.9515295891e-4 * z) + 8.3321608736e-3) * z) - 1.6666654611e-1) * z);\n"
-     "  let sine = once(s * x) + x;\n"
-     "  let c = once(once(once(2.443315711809948e-5 * z) - 1.388731625493765e-3) * z) + 4.166664568298827e-2;\n"
-     "  let cosine = once(once(c * z) * z) - once(0.5 * z) + 1.0;\n"
-     "  let swapped = (quarter & 1) != 0;\n"
-     "  var number = select(select(cosine, sine, swapped), select(sine, cosine, swapped), (l & 1u) != 0u);\n"
-     "  let turned = select(quarter + 1, quarter, (l & 1u) != 0u);\n"
-     "  if ((turned & 2) != 0) { number = -number; }\n"
-     "  return mean + once(deviation * once(radius * number));\n"
-     "}\n"},
+     "fn polynomial(a: vec4<i32>, b: vec4<i32>, t: u32) -> u32 {\n"
+     "  let last = term(term(term(u32(b.w), t, b.z), t, b.y), t, b.x);\n"
+     "  return term(term(term(term(last, t, a.w), t, a.z), t, a.y), t, a.x);\n"
+     "}\n"
+     "fn slope_at(x: u32) -> u32 {\n"
+     "  let zeros = countLeadingZeros(x);\n"
+     "  var a: vec4<i32>;\n"
+     "  var b: vec4<i32>;\n"
+     "  switch (5u - zeros) {\n" WR_NORMAL_ROWS(
+         WR_WGSL_ROW) "    default: {}\n"
+                      "  }\n"
+                      "  return polynomial(a, b, (x << zeros) << 1u);\n"
+                      "}\n"
+                      "fn random_normal(l: u32, seed: u32, seed_high: u32, mean: u32, deviation: u32) -> f32 {\n"
+                      "  let drawn = philox(l >> 2u, seed, seed_high)[l & 3u];\n"
+                      "  let tail = (drawn << 1u) | 1u;\n"
+                      "  let centre = 0u - tail;\n"
+                      "  let zeros = countLeadingZeros(tail);\n"
+                      "  let logarithm = polynomial(" WR_WGSL_VECTORS(
+                          WR_NORMAL_LOG) ", (tail << zeros) << 1u);\n"
+                                         "  let x = ((zeros + 2u) << 26u) - (logarithm >> 2u);\n"
+                                         "  let near = countLeadingZeros(centre);\n"
+                                         "  let slope = slope_at(max(x, 1u << 26u));\n"
+                                         "  let number = rounded(drawn & 0x80000000u, 130 - i32(near), high_of(centre << near, slope));\n"
+                                         "  return bitcast<f32>(sum_of(mean, product_of(deviation, number)));\n"
+                                         "}\n"},
 };
 
 #endif

@@ -186,8 +186,7 @@ static void write_random(shader *s, uint32_t number, const weir_step *step)
 {
     uint32_t word = weir_expression_scalar_word(s->expression, step->operand[0]);
     wr_writer_print(&s->out,
-                    "    let v%u = %s(l, word(%uu), word(%uu), bitcast<f32>(word(%uu)), "
-                    "bitcast<f32>(word(%uu)));\n",
+                    "    let v%u = %s(l, word(%uu), word(%uu), word(%uu), word(%uu));\n",
                     number,
                     step->op == WEIR_OP_UNIFORM ? "random_uniform" : "random_normal",
                     word, word + 1, word + 2, word + 3);

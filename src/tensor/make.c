@@ -61,7 +61,9 @@ weir_result weir_tensor_normal(weir_stream *stream, weir_shape shape, float mean
     return make_random(&call, stream, seed, (const float[2]){mean, deviation}, tensor);
 }
 
-/* Uniform numbers and the comparison are one kernel. */
+/* Uniform numbers and the comparison are one kernel. The numbers are multiples of 2^-24,
+ * so rounding the probability up to one changes nothing but that it is no subnormal,
+ * which a device may take for 0. */
 weir_result weir_tensor_bernoulli(weir_stream *stream, weir_shape shape,
                                   float probability, uint64_t seed, weir_tensor **tensor)
 {
@@ -86,7 +88,7 @@ weir_result weir_tensor_bernoulli(weir_stream *stream, weir_shape shape,
                            .operand_count = 1,
                            .operands = {numbers},
                            .scalar_count = 1,
-                           .scalars = {bits_of(probability)}};
+                           .scalars = {bits_of(ceilf(probability * 0x1p24F) * 0x1p-24F)}};
     weir_tensor *made = NULL;
     weir_result result = wr_call_record(&below, stream, &made);
     weir_tensor_drop(numbers);

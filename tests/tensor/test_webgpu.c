@@ -366,21 +366,45 @@ static void webgpu__moves_elements_as_the_host_does(void **state)
     }
 }
 
-/* The numbers come from integers bit by bit; what is done with them may be contracted. */
+/* Bit by bit, wherever the product or the sum rounds, cancels or leaves the normal
+ * floats. */
 static void webgpu__makes_the_same_random_numbers(void **state)
 {
     (void)state;
     need_webgpu();
-    weir_tensor *uniform[DEVICES];
-    weir_tensor *normal[DEVICES];
-    for (int d = 0; d < DEVICES; d++) {
-        weir_stream *on = weir_device_default_stream(devices[d]);
-        uint64_t seed = UINT64_C(0x123456789ABCDEF0);
-        check(weir_tensor_uniform(on, WEIR_SHAPE(COUNT), -3, 5, seed, &uniform[d]));
-        check(weir_tensor_normal(on, WEIR_SHAPE(COUNT), 1, 2, seed, &normal[d]));
+    static const float pairs[][2] = {
+        {0, 1},
+        {-3, 5},
+        {1, 2},
+        {-0.1F, 0.7F},
+        {1e-3F, 1e5F},
+        {-1e9F, 1.5F},
+        {1e38F, 1.7e38F},
+        {-1, -0.9999999F},
+        {0, 1e-38F},
+        {1e-38F, 3e-38F},
+        {0, 3e-42F},
+        {-2e-45F, 1.1e-44F},
+        {-1e-30F, 1e6F},
+        {16777215, 33554432},
+        {-3e-5F, 3.1e-5F},
+        {0.3333333F, 0.6666667F},
+    };
+    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
+        weir_tensor *uniform[DEVICES];
+        weir_tensor *normal[DEVICES];
+        float deviation = fabsf(pairs[p][1]);
+        for (int d = 0; d < DEVICES; d++) {
+            weir_stream *on = weir_device_default_stream(devices[d]);
+            uint64_t seed = UINT64_C(0x123456789ABCDEF0) + p;
+            check(weir_tensor_uniform(on, WEIR_SHAPE(COUNT), pairs[p][0], pairs[p][1],
+                                      seed, &uniform[d]));
+            check(weir_tensor_normal(on, WEIR_SHAPE(COUNT), pairs[p][0], deviation, seed,
+                                     &normal[d]));
+        }
+        assert_same(uniform, 0.0F, "uniform");
+        assert_same(normal, 0.0F, "normal");
     }
-    assert_same(uniform, 1e-6F, "uniform");
-    assert_same(normal, 1e-5F, "normal");
 }
 
 /* ---- sizes ---- */

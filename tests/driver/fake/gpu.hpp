@@ -77,6 +77,11 @@ static inline float __int_as_float(int from)
     return to;
 }
 
+static inline int __clz(int word)
+{
+    return word == 0 ? 32 : __builtin_clz((unsigned)word);
+}
+
 // ---- calling a function with CUDA's array of parameters ----
 
 template <class... A> struct fake_types {
