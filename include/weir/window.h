@@ -47,7 +47,8 @@ WEIR_API weir_result weir_capture_prime(weir_stream *stream);
  * decommits or moves memory of the device or waits for it on Weir's account, so:
  * - this call first waits for such driver calls that are under way;
  * - weir_device_memory_cleanup is BUSY, time gives nothing back;
- * - a request for which the device has no room fails at once, and spoils nothing.
+ * - a request for which the device has no room fails at once, and spoils nothing; what
+ *   it had got by then serves the next ones, and goes back when no stream captures.
  * Buffers that the recording makes and drops are reused inside it, by nobody else.
  * Several streams can record at once. UNSUPPORTED if the driver cannot. */
 WEIR_API weir_result weir_capture_begin(weir_stream *stream);

@@ -3,6 +3,7 @@
 
 #include "cleanup.h"
 #include "epochs.h"
+#include "ladder.h"
 #include "waits.h"
 
 #include "base/memory.h"
@@ -244,6 +245,12 @@ weir_result wr_capture_begin(wr_manager *manager)
 
 /* ---- end, abort ---- */
 
+static void allow_all(wr_bank *bank)
+{
+    wr_barrier_lower(&bank->barrier);
+    wr_ladder_settle(bank);
+}
+
 static void name_graph(weir_graph *graph, const char *name, uint64_t handle)
 {
     wr_lock_take(&graph->bank->graphs_lock);
@@ -292,7 +299,7 @@ weir_result wr_capture_end(wr_manager *manager, const char *name, weir_graph **g
     weir_graph *graph = stop_recording(manager);
     result = seal(graph, manager, name, result, handle);
     wr_manager_unlock(manager);
-    wr_barrier_lower(&bank->barrier);
+    allow_all(bank);
     if (result == WEIR_OK) {
         *graph_out = graph;
     } else {
@@ -317,7 +324,7 @@ weir_result wr_capture_abort(wr_manager *manager)
     wr_graph_let_go(graph);
     wr_manager_unlock(manager);
     if (captured) {
-        wr_barrier_lower(&bank->barrier);
+        allow_all(bank);
     }
     wr_graph_discard(graph);
     return result;

@@ -233,16 +233,34 @@ static weir_result climb(ladder *l)
     return WEIR_OK;
 }
 
+/* Gives back so many bytes that nobody holds. While a stream is capturing it must not:
+ * then they stay unheld, and are owed. */
+static void undo(wr_bank *bank, wr_manager *first, uint64_t bytes)
+{
+    wr_harvest want = {.at_most_bytes = bytes};
+    wr_loot loot = {0};
+    wr_harvest_take_all(bank, first, &want, false, &loot);
+    uint64_t returned = wr_loot_give_back(bank, &loot);
+    if (returned < bytes && wr_barrier_is_up(&bank->barrier)) {
+        atomic_fetch_add_explicit(&bank->owed, bytes - returned, memory_order_relaxed);
+    }
+}
+
 /* A failed request leaves no more reserved than before, even if the driver at first
  * refused to take new granules back. */
-static void undo_growth(ladder *l, uint64_t before)
+static void undo_growth(const ladder *l, uint64_t before)
 {
     uint64_t now = WR_GET(l->bank->reserved);
     if (now > before) {
-        wr_harvest want = {.at_most_bytes = now - before};
-        wr_loot loot = {0};
-        wr_harvest_take_all(l->bank, l->manager, &want, false, &loot);
-        wr_loot_give_back(l->bank, &loot);
+        undo(l->bank, l->manager, now - before);
+    }
+}
+
+void wr_ladder_settle(wr_bank *bank)
+{
+    uint64_t owed = atomic_exchange_explicit(&bank->owed, 0, memory_order_relaxed);
+    if (owed > 0) {
+        undo(bank, NULL, owed);
     }
 }
 

@@ -14,4 +14,8 @@
 WR_COLD weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
                                       wr_slice **slice);
 
+/* After a capture, with no lock held: as much as failed requests have left reserved
+ * meanwhile goes back, if it is unheld. */
+void wr_ladder_settle(wr_bank *bank);
+
 #endif

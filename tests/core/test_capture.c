@@ -229,6 +229,95 @@ static void capture__out_of_memory_leaves_it_good(void **state)
     rig_close(&r);
 }
 
+/* A hole of 10 MiB of addresses with memory in its middle alone, before what is held. */
+static void make_hole(rig *r, weir_buffer *held)
+{
+    weir_buffer front = make(r->stream, 4 * MIB, NULL);
+    weir_buffer middle = make(r->stream, 2 * MIB, NULL);
+    weir_buffer back = make(r->stream, 4 * MIB, NULL);
+    *held = make(r->stream, 2 * MIB, NULL);
+    drop(front), drop(back);
+    cleanup(r->device, NULL);
+    drop(middle);
+    assert_int_equal(usage_of(r->device).reserved_bytes, 4 * MIB);
+}
+
+/* Of the two commits that the hole needs the second one fails. */
+static void fail_between_commits(rig *r, weir_stream *stream)
+{
+    weir_buffer buffer = WEIR_NO_BUFFER;
+    uint64_t before = forbidden_calls(r);
+    weir_sim_fail(r->sim, WEIR_SIM_OP_commit, 100, 1);
+    assert_result(weir_buffer_create(stream, 10 * MIB, NULL, &buffer),
+                  WEIR_OUT_OF_MEMORY);
+    weir_sim_fail(r->sim, WEIR_SIM_OP_commit, 0, 0);
+    assert_int_equal(forbidden_calls(r), before);
+    assert_int_equal(usage_of(r->device).reserved_bytes, 8 * MIB);
+    assert_consistent(r);
+}
+
+static void capture__what_a_failed_growth_left_goes_back_at_its_end(void **state)
+{
+    (void)state;
+    for (int aborts = 0; aborts < 2; aborts++) {
+        rig r = rig_open(NULL, NULL);
+        weir_buffer held;
+        make_hole(&r, &held);
+        assert_ok(weir_capture_begin(r.stream));
+        fail_between_commits(&r, r.stream);
+        weir_graph *graph = NULL;
+        if (aborts) {
+            assert_ok(weir_capture_abort(r.stream));
+        } else {
+            graph = end_capture(r.stream, "g");
+        }
+        assert_int_equal(usage_of(r.device).reserved_bytes, 4 * MIB);
+        assert_ok(weir_graph_destroy(graph));
+        drop(held);
+        rig_close(&r);
+    }
+}
+
+static void capture__uses_what_a_failed_growth_left(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_buffer held;
+    make_hole(&r, &held);
+    assert_ok(weir_capture_begin(r.stream));
+    fail_between_commits(&r, r.stream);
+    uint64_t commits = ledger_of(&r).calls[WEIR_SIM_OP_commit];
+    weir_buffer smaller = make(r.stream, 4 * MIB, NULL);
+    assert_int_equal(ledger_of(&r).calls[WEIR_SIM_OP_commit], commits);
+    weir_graph *graph = end_capture(r.stream, "g");
+    assert_consistent(&r);
+    assert_int_equal(usage_of(r.device).in_use_bytes, 6 * MIB);
+    drop(smaller);
+    assert_ok(weir_graph_destroy(graph));
+    drop(held);
+    rig_close(&r);
+}
+
+static void capture__what_a_failed_growth_left_waits_for_the_last_capture(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_stream *decode = open_stream(r.device, "decode");
+    weir_buffer held;
+    make_hole(&r, &held);
+    assert_ok(weir_capture_begin(decode));
+    assert_ok(weir_capture_begin(r.stream));
+    fail_between_commits(&r, r.stream);
+    weir_graph *first = end_capture(r.stream, "first");
+    assert_int_equal(usage_of(r.device).reserved_bytes, 8 * MIB);
+    assert_ok(weir_capture_abort(decode));
+    assert_int_equal(usage_of(r.device).reserved_bytes, 4 * MIB);
+    assert_ok(weir_graph_destroy(first));
+    drop(held);
+    end_stream(decode);
+    rig_close(&r);
+}
+
 /* Behind a stream that has ended, the own one is fenced: nobody may ask that fence. */
 static void capture__is_not_spoiled_by_what_waits_for_an_ended_stream(void **state)
 {
@@ -496,6 +585,9 @@ int main(void)
         cmocka_unit_test(capture__keeps_all_others_from_freeing_moving_and_waiting),
         cmocka_unit_test(capture__refuses_what_would_wait_for_its_stream),
         cmocka_unit_test(capture__out_of_memory_leaves_it_good),
+        cmocka_unit_test(capture__what_a_failed_growth_left_goes_back_at_its_end),
+        cmocka_unit_test(capture__uses_what_a_failed_growth_left),
+        cmocka_unit_test(capture__what_a_failed_growth_left_waits_for_the_last_capture),
         cmocka_unit_test(capture__is_not_spoiled_by_what_waits_for_an_ended_stream),
         cmocka_unit_test(capture__that_the_driver_finds_spoiled_ends_without_a_graph),
         cmocka_unit_test(prime__takes_all_that_the_capture_can_need),
