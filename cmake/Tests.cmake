@@ -148,6 +148,16 @@ if(TARGET test.tensor.ops AND NOT WEIR_SANITIZE)
         $<TARGET_FILE:test.tensor.ops> "cuda__*")
     set_tests_properties(tensor.ops_fake_cuda PROPERTIES TIMEOUT 900)
 endif()
+# Nor would the hundreds of shaders, which Dawn and Mesa compile, both without sanitizers:
+# with those, tensor.webgpu, driver.webgpu and driver.contract are what runs on WebGPU.
+if(WEIR_SANITIZE)
+    foreach(name IN ITEMS tensor.ops tensor.gradients tensor.programs)
+        if(TEST ${name})
+            set_tests_properties(${name} PROPERTIES
+                ENVIRONMENT_MODIFICATION WEIR_WEBGPU_LIBRARY=unset:)
+        endif()
+    endforeach()
+endif()
 
 weir_add_test(driver.contract_fake_pinned
     ${CMAKE_COMMAND} -E env

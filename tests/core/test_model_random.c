@@ -12,8 +12,8 @@
 
 #define CONFIGURATIONS 10
 #if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SHORT_OPS 1600 /* one thread: more shows the thread sanitizer nothing */
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define SHORT_OPS 1600 /* slow there; the plain build does all */
 #endif
 #endif
 #ifndef SHORT_OPS
