@@ -44,6 +44,16 @@ def check_training():
     assert line(told["after_cleanup"], "pinned")["bytes"] < 2 * GRANULE
 
 
+def check_training_on_webgpu():
+    if not os.environ.get("WEIR_WEBGPU_LIBRARY"):
+        return
+    done = run("--json", "--steps", "150", "--device", "webgpu")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["driver_calls"] == 0, told["driver_calls"]
+    assert told["reserved_bytes"] == told["warm_reserved_bytes"]
+
+
 def check_refusals():
     assert run("--steps", "none").returncode == 2
     assert run("--unknown").returncode == 2
@@ -59,4 +69,5 @@ def check_refusals():
 
 
 check_training()
+check_training_on_webgpu()
 check_refusals()
