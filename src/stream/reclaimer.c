@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The idle reclaimer: a thread that gives back what nobody has used for idle_ms, even if
  * the program never calls again. It starts with the first release and parks, without
- * wake-ups, when there is nothing that time could give back; the next release wakes it
- * (bank->parked).
+ * wake-ups, when for a step there has been nothing that time could give back; the next
+ * release wakes it (bank->parked).
  *
  * The code that it runs stays: the library, or the plug-in that it is a part of, is
  * marked not to be unloaded. At the end of the process the thread is joined before
@@ -67,22 +67,29 @@ static void rest(weir_device *device, bool parked)
     pthread_mutex_unlock(&reclaimer->mutex);
 }
 
+/* Says so first, then looks again: a release that has not seen it is seen here. */
+static bool park(wr_bank *bank)
+{
+    if (wr_idle_has_work(bank)) {
+        return false;
+    }
+    WR_PUT(bank->parked, 1);
+    if (wr_idle_has_work(bank)) {
+        WR_PUT(bank->parked, 0);
+        return false;
+    }
+    return true;
+}
+
+/* Whoever has been woken stays up for a step: a program that goes on releasing what frees
+ * nothing whole would wake it with every release. */
 static void *run(void *context)
 {
     weir_device *device = context;
-    wr_bank *bank = &device->bank;
+    bool parked = true;
     while (!must_stop(&device->reclaimer)) {
         weir_device_tick(device, 0);
-        bool parked = !wr_idle_has_work(bank);
-        if (parked) {
-            /* Say so first, then look again: a release that has not seen it is seen here.
-             */
-            WR_PUT(bank->parked, 1);
-            parked = !wr_idle_has_work(bank);
-            if (!parked) {
-                WR_PUT(bank->parked, 0);
-            }
-        }
+        parked = !parked && park(&device->bank);
         rest(device, parked);
     }
     return NULL;

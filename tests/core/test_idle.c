@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Idle reclaim under a clock that the test moves. */
+#define _POSIX_C_SOURCE 200809L
 #include "support.h"
 
 #include "manager/cleanup.h"
 #include "stream/device.h"
 
+#include <dirent.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define IDLE_MS 5000
 
@@ -240,6 +244,52 @@ static void idle__nothing_releasable_costs_no_driver_call(void **state)
     rig_close(&r);
 }
 
+/* How often the process's threads of that name have gone to sleep. */
+static uint64_t count_sleeps(const char *name)
+{
+    uint64_t sleeps = 0;
+    DIR *threads = opendir("/proc/self/task");
+    assert_non_null(threads);
+    for (struct dirent *entry; (entry = readdir(threads)) != NULL;) {
+        char path[300], line[128];
+        bool is_it = false;
+        snprintf(path, sizeof path, "/proc/self/task/%.200s/status", entry->d_name);
+        FILE *file = fopen(path, "r");
+        while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+            unsigned long long number;
+            is_it |= strncmp(line, "Name:", 5) == 0 && strstr(line, name) != NULL;
+            if (is_it && sscanf(line, "voluntary_ctxt_switches: %llu", &number) == 1) {
+                sleeps += number;
+            }
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+    }
+    closedir(threads);
+    return sleeps;
+}
+
+/* Its step is 75 s, so it can sleep only once, but for locks that it has to wait for. */
+static void
+idle__a_loop_that_frees_nothing_whole_does_not_keep_the_thread_awake(void **state)
+{
+    (void)state;
+    enum { RELEASES = 1000 };
+    const weir_device_desc desc = {.idle_ms = 600000};
+    weir_device *device;
+    assert_ok(weir_device_open("sim", &desc, &device));
+    weir_stream *stream = weir_device_default_stream(device);
+    weir_buffer held = make(stream, 4096, NULL);
+    for (int i = 0; i < RELEASES; i++) {
+        drop(make(stream, 4096, NULL));
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    assert_true(count_sleeps("weir-reclaim") < RELEASES / 10);
+    drop(held);
+    assert_ok(weir_device_close(device));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +304,8 @@ int main(void)
         cmocka_unit_test(idle__what_is_soon_asked_for_again_waits_longer),
         cmocka_unit_test(idle__a_clock_that_stands_or_goes_back_changes_nothing),
         cmocka_unit_test(idle__nothing_releasable_costs_no_driver_call),
+        cmocka_unit_test(
+            idle__a_loop_that_frees_nothing_whole_does_not_keep_the_thread_awake),
     };
     return cmocka_run_group_tests_name("core, idle", tests, NULL, NULL);
 }
