@@ -29,7 +29,14 @@ typedef struct ladder {
     bool stalled, retried, driven;
     uint32_t climbs;
     uint64_t reclaimed; /* number of the last reclaim callback that was called */
+    wr_charge *charge;  /* the request's; or NULL */
 } ladder;
+
+/* What was found was too large for the limit of the tag. */
+static bool is_over(const ladder *l)
+{
+    return l->charge != NULL && l->charge->over_bytes != 0;
+}
 
 /* Own memory: what others released, what has passed. False: no host memory. */
 static bool try_own(ladder *l, bool poll)
@@ -54,7 +61,7 @@ static bool try_own(ladder *l, bool poll)
 
 static bool got_slice(ladder *l)
 {
-    return try_own(l, false) && l->slice != NULL;
+    return try_own(l, false) && (l->slice != NULL || is_over(l));
 }
 
 /* Waits for one fence of a manager; false if it waits for nothing that can be waited for.
@@ -178,7 +185,8 @@ static bool wait_for_room(ladder *l)
 /* The last rung: the program's own callbacks, each once. */
 static bool reclaim(ladder *l)
 {
-    return l->bank->reclaim(l->bank, l->run_bytes, &l->reclaimed);
+    uint64_t *after = l->charge != NULL ? &l->charge->callback : &l->reclaimed;
+    return l->bank->reclaim(l->bank, l->run_bytes, after);
 }
 
 static bool make_some_room(ladder *l)
@@ -219,7 +227,7 @@ static weir_result climb(ladder *l)
     if (!try_own(l, true)) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a slice's record");
     }
-    if (l->slice != NULL ||
+    if (l->slice != NULL || is_over(l) ||
         (wr_grow_from_bank(l->manager, l->pool, l->run_bytes, l->retried) &&
          got_slice(l)) ||
         (wr_grow_by_lending(l->manager, l->pool, l->run_bytes, l->retried) &&
@@ -237,7 +245,7 @@ static weir_result climb(ladder *l)
  * then they stay unheld, and are owed. */
 static void undo(wr_bank *bank, wr_manager *first, uint64_t bytes)
 {
-    wr_harvest want = {.at_most_bytes = bytes};
+    wr_harvest want = {.at_most_bytes = bytes, .cover = true};
     wr_loot loot = {0};
     wr_harvest_take_all(bank, first, &want, false, &loot);
     uint64_t returned = wr_loot_give_back(bank, &loot);
@@ -280,6 +288,7 @@ weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
     ladder l = {.manager = manager,
                 .bank = manager->bank,
                 .request = *request,
+                .charge = request->charge,
                 .run_bytes = wr_request_run_bytes(request)};
     l.first = l.pool = l.request.pool = wr_route_find(manager, 0, request, l.run_bytes);
     if (l.pool == NULL) {
@@ -292,7 +301,7 @@ weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
     if (request->extent_bytes <= l.bank->properties.capacity_bytes) {
         do {
             result = climb(&l);
-        } while (l.slice == NULL && ++l.climbs < CLIMBS_MAX &&
+        } while (l.slice == NULL && !is_over(&l) && ++l.climbs < CLIMBS_MAX &&
                  (result == WEIR_OK || (is_shortage(result) && make_room(&l))));
     }
     if (l.slice != NULL) {
@@ -304,6 +313,9 @@ weir_result wr_ladder_reserve(wr_manager *manager, const wr_request *request,
     }
     WR_TRY(wr_fork_check()); /* a callback may have forked */
     undo_growth(&l, reserved);
+    if (is_over(&l)) {
+        return WEIR_LIMIT; /* limits.c says why */
+    }
     result =
         result == WEIR_OK ? WEIR_OUT_OF_MEMORY : result; /* others were always faster */
     return is_shortage(result) ? explain(&l, result) : result;

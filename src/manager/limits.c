@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "limits.h"
 
+#include "grow.h"
+#include "route.h"
 #include "shortage.h"
 #include "tags.h"
 
@@ -21,11 +23,21 @@ static void drain_all(wr_bank *bank)
     }
 }
 
+/* The least that the request takes: where its pool hands out pages whole, all that it
+ * needs to be aligned. */
+static uint64_t least_bytes(wr_manager *manager, const wr_request *request)
+{
+    uint64_t run_bytes = wr_request_run_bytes(request);
+    const wr_pool *pool = wr_route_find(manager, 0, request, run_bytes);
+    bool whole = pool != NULL && (pool->layout->whole || pool->layout->exact);
+    return whole ? run_bytes : request->extent_bytes;
+}
+
 /* Counts the request's extent for its tag; false when its limit has no room even then. */
 static bool charge(wr_bank *bank, const wr_request *request, uint64_t *before)
 {
     wr_tag_count *tag = &bank->tags[request->tag];
-    uint64_t bytes = request->extent_bytes, callback = 0;
+    uint64_t bytes = request->charge->bytes;
     if (wr_tags_charge(tag, bytes, before)) {
         return true;
     }
@@ -37,9 +49,9 @@ static bool charge(wr_bank *bank, const wr_request *request, uint64_t *before)
         }
         uint64_t limit = WR_GET(tag->limit_bytes);
         uint64_t needed = *before + bytes > limit ? *before + bytes - limit : 0;
-        tried = bank->reclaim(bank, needed, &callback);
+        tried = bank->reclaim(bank, needed, &request->charge->callback);
     } while (tried);
-    return false;
+    return wr_tags_charge(tag, bytes, before); /* whatever the last one said */
 }
 
 static void uncharge(wr_tag_count *tag, uint64_t bytes)
@@ -47,11 +59,25 @@ static void uncharge(wr_tag_count *tag, uint64_t bytes)
     atomic_fetch_sub_explicit(&tag->extents, bytes, memory_order_relaxed);
 }
 
-/* A slice may be larger than what was charged, as pages that are handed out whole are. */
-static bool is_over(const wr_tag_count *tag, const wr_slice *slice, uint64_t charged)
+/* A recording reuses what it has dropped as it is: only here may that be too large. */
+static bool is_over(const wr_tag_count *tag, const wr_slice *slice, wr_charge *charge)
 {
     uint64_t limit = WR_GET(tag->limit_bytes);
-    return limit != 0 && slice->extent_bytes > charged && WR_GET(tag->extents) > limit;
+    bool over =
+        limit != 0 && slice->extent_bytes > charge->bytes && WR_GET(tag->extents) > limit;
+    charge->over_bytes = over ? slice->extent_bytes : 0;
+    return over;
+}
+
+/* A slice that was larger than what was asked made the tag too full; true: a callback has
+ * released something. */
+static bool reclaim_over(wr_bank *bank, const wr_request *request)
+{
+    const wr_tag_count *tag = &bank->tags[request->tag];
+    uint64_t limit = WR_GET(tag->limit_bytes);
+    uint64_t wanted = WR_GET(tag->extents) + request->charge->over_bytes;
+    return bank->reclaim(bank, wanted > limit ? wanted - limit : 0,
+                         &request->charge->callback);
 }
 
 weir_result wr_limits_reserve(wr_manager *manager, const wr_request *request,
@@ -59,27 +85,37 @@ weir_result wr_limits_reserve(wr_manager *manager, const wr_request *request,
 {
     wr_bank *bank = manager->bank;
     wr_tag_count *tag = &bank->tags[request->tag];
-    wr_request charged = *request;
+    wr_charge charged = {.callback = 0};
+    uint64_t least = least_bytes(manager, request);
+    wr_request limited = *request;
+    limited.charge = &charged;
+    weir_result result;
     uint64_t before = 0;
+    do {
+        charged.over_bytes = 0;
+        charged.bytes = least;
+        if (!charge(bank, &limited, &before)) {
+            charged.over_bytes = least;
+            break;
+        }
+        result = wr_manager_reserve(manager, &limited, slice);
+        if (result == WEIR_OK && !is_over(tag, *slice, &charged)) {
+            return WEIR_OK;
+        }
+        if (result == WEIR_OK) {
+            wr_manager_release(*slice);
+        } else {
+            uncharge(tag, charged.bytes);
+        }
+        if (charged.over_bytes == 0) {
+            return result;
+        }
+        before = WR_GET(tag->extents);
+    } while (reclaim_over(bank, &limited));
     wr_shortage shortage = {.limit = WEIR_LIMIT_KIND_TAG,
-                            .wanted_bytes = request->extent_bytes};
-    if (!charge(bank, request, &before)) {
-        shortage.taken_bytes = before;
-        return wr_shortage_explain(manager, request, WEIR_LIMIT, &shortage);
-    }
-    charged.charged_bytes = request->extent_bytes;
-    weir_result result = wr_manager_reserve(manager, &charged, slice);
-    if (result != WEIR_OK) {
-        uncharge(tag, charged.charged_bytes);
-        return result;
-    }
-    if (is_over(tag, *slice, charged.charged_bytes)) {
-        shortage.wanted_bytes = (*slice)->extent_bytes;
-        wr_manager_release(*slice);
-        shortage.taken_bytes = WR_GET(tag->extents);
-        return wr_shortage_explain(manager, request, WEIR_LIMIT, &shortage);
-    }
-    return WEIR_OK;
+                            .wanted_bytes = charged.over_bytes,
+                            .taken_bytes = before};
+    return wr_shortage_explain(manager, request, WEIR_LIMIT, &shortage);
 }
 
 static void append_pools(const wr_bank *bank)

@@ -283,6 +283,23 @@ static WR_COLD wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
     return slice;
 }
 
+/* A slice of a tag with a limit may be larger than what was charged, as pages are that
+ * are handed out whole: then the rest is charged, or it goes back. */
+static WR_COLD wr_slice *charge_rest(wr_manager *manager, wr_pool *pool, wr_slice *slice,
+                                     const wr_request *request)
+{
+    wr_charge *charge = request->charge;
+    uint64_t extent = slice->extent_bytes, before;
+    if (extent > charge->bytes && !wr_tags_charge(&manager->bank->tags[request->tag],
+                                                  extent - charge->bytes, &before)) {
+        charge->over_bytes = extent;
+        wr_pool_put_back(pool, slice);
+        return NULL;
+    }
+    charge->bytes = extent > charge->bytes ? extent : charge->bytes;
+    return slice;
+}
+
 wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
 {
     wr_pool *pool = request->pool;
@@ -316,6 +333,10 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
     if (slice == NULL && __builtin_expect(request->loose, 0)) {
         slice = wr_pool_try_reserve_loose(pool, request->extent_bytes);
     }
+    if (__builtin_expect(request->charge != NULL, 0) && slice != NULL &&
+        recording == NULL) {
+        slice = charge_rest(manager, pool, slice, request);
+    }
     if (slice != NULL) {
         if (__builtin_expect(wr_word_generation(atomic_load_explicit(
                                  &slice->word, memory_order_relaxed)) == 0,
@@ -323,7 +344,7 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
             slice = retire_record(manager, slice);
         }
         enter_books(manager, pool, slice, request->requested_bytes, request->tag,
-                    request->charged_bytes);
+                    request->charge == NULL ? 0 : request->charge->bytes);
         slice->alignment_shift = request->alignment_shift;
         if (recording != NULL) {
             wr_graph_note(recording, slice);

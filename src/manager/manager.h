@@ -262,6 +262,14 @@ void wr_manager_unpin(wr_manager *manager);
 /* The first pool that serves a request. NULL: none does. */
 wr_pool *wr_manager_route(wr_manager *manager, uint64_t extent_bytes, bool persistent);
 
+/* What a request whose tag has a limit is counted with (limits.h). */
+typedef struct wr_charge {
+    uint64_t bytes; /* counted for the tag already */
+    uint64_t
+        over_bytes;    /* the slice found was so large that the limit refused it; or 0 */
+    uint64_t callback; /* number of the last reclaim callback that was called */
+} wr_charge;
+
 /* What a request is; filled by the caller of reserve. */
 typedef struct wr_request {
     uint64_t requested_bytes;
@@ -269,7 +277,7 @@ typedef struct wr_request {
     uint64_t alignment_bytes; /* 0 or a power of two above the unit */
     uint8_t alignment_shift;  /* its logarithm */
     uint16_t tag;
-    uint64_t charged_bytes; /* counted for the tag's limit already */
+    wr_charge *charge; /* NULL: the tag has no limit */
     bool persistent;
     bool shared;                       /* in a page that other processes may map... */
     const struct weir_share *imported; /* ...which is another process's; or NULL */

@@ -276,6 +276,12 @@ void wr_pool_attach(wr_pool *pool, wr_slice *slice)
     wr_pool_merge(page->outdated ? NULL : pool->index, pool->cache, page, slice);
 }
 
+void wr_pool_put_back(wr_pool *pool, wr_slice *slice)
+{
+    WR_SUB(pool->books.reserved, slice->extent_bytes);
+    wr_pool_attach(pool, slice);
+}
+
 wr_slice *wr_pool_cut(wr_pool *pool, wr_slice *slice, uint64_t begin, uint64_t end)
 {
     wr_page *page = wr_page_get(slice->page);

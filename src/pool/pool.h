@@ -91,6 +91,9 @@ wr_slice *wr_pool_take(wr_pool *pool, wr_slice *slice);
 /* Makes a held or limbo slice free and leaves a mark on its granules. Cannot fail. */
 void wr_pool_release(wr_pool *pool, wr_slice *slice, uint64_t mark);
 
+/* Undoes a reserve: the slice is free, and nothing waits for it that did not before. */
+void wr_pool_put_back(wr_pool *pool, wr_slice *slice);
+
 /* Kept slices that were released before tick `older` (all: UINT64_MAX) become ordinary
  * free ones. */
 void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age);
