@@ -120,6 +120,7 @@ void model_add(model *m, const model_buffer *added)
     }
     model_tag *tag = &m->tags[added->tag];
     tag->in_use_bytes += added->bytes;
+    tag->extent_bytes += added->extent;
     tag->live_count++;
     if (tag->in_use_bytes > tag->peak_bytes) {
         tag->peak_bytes = tag->in_use_bytes;
@@ -158,6 +159,7 @@ void model_remove(model *m, unsigned index)
     m->padding_bytes -= gone->extent - gone->bytes;
     m->releases++;
     m->tags[gone->tag].in_use_bytes -= gone->bytes;
+    m->tags[gone->tag].extent_bytes -= gone->extent;
     m->tags[gone->tag].live_count--;
     m->streams[gone->stream].in_use_bytes -= gone->bytes;
     m->streams[gone->stream].live_count--;
@@ -180,7 +182,10 @@ static int by_address(const void *one, const void *other)
     return a < b ? -1 : a > b;
 }
 
-uint64_t model_held_bytes(const model *m)
+uint64_t model_held_bytes(const model *m,
+                          bool (*counts)(const model *m, const model_buffer *buffer,
+                                         const void *context),
+                          const void *context)
 {
     uint64_t granule = m->granule_bytes;
     uint64_t spans[MODEL_LIVE][2];
@@ -191,6 +196,9 @@ uint64_t model_held_bytes(const model *m)
     }
     for (unsigned i = 0; i < m->live_count; i++) {
         const model_buffer *buffer = &m->live[i];
+        if (counts != NULL && !counts(m, buffer, context)) {
+            continue;
+        }
         if (buffer->persistent) {
             held += (buffer->extent + granule - 1) / granule * granule;
             continue;
@@ -337,6 +345,13 @@ static void compare_tags(model *m)
                     "tag '%s': %llu < %llu", model_tag_name(t),
                     (unsigned long long)tag.peak_in_use_bytes,
                     (unsigned long long)m->tags[t].peak_bytes);
+        MODEL_CHECK(m, tag.limit_bytes == m->tags[t].limit_bytes, "tag '%s': %llu",
+                    model_tag_name(t), (unsigned long long)tag.limit_bytes);
+        MODEL_CHECK(m,
+                    t == 0 || tag.padding_bytes ==
+                                  m->tags[t].extent_bytes - m->tags[t].in_use_bytes,
+                    "tag '%s': padding %llu", model_tag_name(t),
+                    (unsigned long long)tag.padding_bytes);
     }
 }
 
@@ -409,6 +424,8 @@ static void compare_counts(model *m, const weir_usage *now)
                 (unsigned long long)m->ooms);
     MODEL_CHECK(m, now->limits == m->limits, "%llu, not %llu",
                 (unsigned long long)now->limits, (unsigned long long)m->limits);
+    MODEL_CHECK(m, now->callbacks == m->callbacks, "%llu, not %llu",
+                (unsigned long long)now->callbacks, (unsigned long long)m->callbacks);
 }
 
 /* With granules and nothing deferred, what live buffers hold, pad and pin are exactly the
@@ -418,7 +435,7 @@ static void compare_pinned(model *m, const weir_usage *now)
     if (m->granule_bytes == 0 || now->deferred_bytes != 0 || model_has_persistent(m)) {
         return;
     }
-    uint64_t held = model_held_bytes(m);
+    uint64_t held = model_held_bytes(m, NULL, NULL);
     uint64_t kept = now->in_use_bytes + now->padding_bytes + now->pinned_bytes;
     MODEL_CHECK(m, kept == held || (m->desc.chunk_bytes != 0 && kept > held),
                 "in_use %llu padding %llu pinned %llu, but %llu in granules touched",
@@ -438,6 +455,7 @@ void model_compare(model *m)
     compare_sums(m, &now, &ledger);
     compare_counts(m, &now);
     compare_pinned(m, &now);
+    model_compare_limits(m);
     bool walk = m->desc.walk_every != 0 && m->steps % m->desc.walk_every == 0;
     if (walk) {
         compare_tags(m);

@@ -2,8 +2,8 @@
 /* A naive reference model of a device: arrays of what must be live, beside the real thing
  * on the sim driver. model_step() makes one chosen call on both and compares everything
  * that can be known: sums, in_use and padding to the byte, tags, streams, peaks, the
- * driver's ledger, overlap of live buffers, and that no bytes are handed out which queued
- * work may still use.
+ * driver's ledger, overlap of live buffers, that no bytes are handed out which queued
+ * work may still use, which limits refuse what, and when reclaim callbacks are called.
  *
  * The model shares no code with the core and sees only public headers. Choices come from
  * a random number generator or from bytes (a fuzzer's). */
@@ -20,6 +20,8 @@
 #define MODEL_TAGS 6
 #define MODEL_STALE 32
 #define MODEL_DROPPED 256
+#define MODEL_POOLS 33
+#define MODEL_CALLBACKS 2
 
 /* Where choices come from. */
 typedef struct choices {
@@ -60,9 +62,15 @@ typedef struct model_stream {
 
 typedef struct model_tag {
     uint64_t in_use_bytes, peak_bytes, live_count;
+    uint64_t extent_bytes, limit_bytes; /* 0: none */
 } model_tag;
 
 struct model;
+
+typedef struct model_callback {
+    struct model *model;
+    unsigned number; /* from 1 on, in order of registration */
+} model_callback;
 
 typedef struct model_desc {
     uint64_t chunk_bytes; /* the most of one chunk; 0: a granule */
@@ -100,9 +108,19 @@ typedef struct model {
     uint64_t in_use_bytes, padding_bytes, peak_in_use_bytes;
     uint64_t allocations, releases, ooms, limits;
     uint64_t limit_bytes;
-    uint64_t host_waits; /* of the ledger, when last looked at */
-    bool armed;          /* a driver failure may be waiting... */
-    bool armed_return;   /* ...of a call that gives memory back */
+    size_t pool_count;
+    uint64_t pool_limits[MODEL_POOLS]; /* 0: none */
+    uint64_t pool_reserved[MODEL_POOLS];
+    model_callback reclaims[MODEL_CALLBACKS];
+    uint64_t callbacks;
+    const model_buffer *asked; /* the request under way; NULL: none... */
+    uint64_t asked_alignment;  /* ...what it asks for too... */
+    unsigned called;           /* ...the last callback called for it... */
+    bool asked_released;       /* ...whether one has released something... */
+    bool asked_denied;         /* ...and the last one has said that none did */
+    uint64_t host_waits;       /* of the ledger, when last looked at */
+    bool armed;                /* a driver failure may be waiting... */
+    bool armed_return;         /* ...of a call that gives memory back */
 
     weir_usage usage; /* after the last step */
     uint64_t steps;
@@ -116,7 +134,7 @@ void model_step(model *m);
 /* Releases everything, finishes all work, expects `reserved` to fall to 0, and closes. */
 void model_close(model *m);
 
-/* ---- between model.c (books) and steps.c (calls) ---- */
+/* ---- between model.c (books), steps.c (calls) and model_limits.c ---- */
 
 void model_fail(const model *m, const char *condition, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
@@ -128,9 +146,12 @@ const char *model_tag_name(unsigned tag);
 void model_add(model *m, const model_buffer *added);
 /* Its last reference went. */
 void model_remove(model *m, unsigned index);
-/* Granules (or whole sizes of persistent buffers) that live buffers touch. 0 without
- * granules. */
-uint64_t model_held_bytes(const model *m);
+/* Granules (or whole sizes of persistent buffers) that live buffers touch, or those that
+ * `counts` picks (NULL: all). 0 without granules. */
+uint64_t model_held_bytes(const model *m,
+                          bool (*counts)(const model *m, const model_buffer *buffer,
+                                         const void *context),
+                          const void *context);
 bool model_has_persistent(const model *m);
 /* `stream` waits on the device for all that is queued on `awaited`. */
 void model_stream_waits(model *m, unsigned stream, unsigned awaited);
@@ -141,6 +162,26 @@ void model_stream_gone(model *m, unsigned stream);
 /* What a call inside waited for is complete: so is what dropped bytes were guarded for.
  */
 void model_notice_waits(model *m);
+/* One reference less. */
+void model_release_one(model *m, unsigned index);
+/* Whether the model knows exactly when there is no room: with granules and nothing that
+ * could be in the way of moving and waiting. */
+bool model_knows_room(const model *m);
+
+/* Registers the callbacks, reads the limits of pools. */
+void model_open_limits(model *m);
+void model_step_limit(model *m);
+void model_compare_limits(model *m);
+/* Of `bytes`, rounded up. */
+uint64_t model_extent(const model *m, uint64_t bytes);
+/* The tag's limit refuses the request. */
+bool model_tag_is_full(const model *m, const model_buffer *wanted);
+/* If the model knows: whether device, its limit and the pool's have room. */
+bool model_has_room(const model *m, const model_buffer *wanted, uint64_t alignment);
+/* Whether any limit can have refused it. */
+bool model_may_be_limited(const model *m, const model_buffer *wanted);
+/* What the failed request has left to ask about. */
+void model_check_shortage(const model *m, const model_buffer *wanted);
 /* Reads the usage and compares everything. */
 void model_compare(model *m);
 

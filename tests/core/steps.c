@@ -98,41 +98,50 @@ static unsigned current_tag(const model *m)
     return m->tag_depth > 0 ? m->tag_stack[m->tag_depth - 1] : 0;
 }
 
-/* With granules a request fails only if no moving and giving back can make room for it.
- */
-static void check_failure_is_true(const model *m, uint64_t bytes, uint64_t alignment)
+bool model_knows_room(const model *m)
 {
-    bool exact = m->granule_bytes != 0 && m->desc.chunk_bytes == 0 && !m->armed &&
-                 !m->desc.no_wait;
-    if (!exact) {
-        return;
-    }
-    uint64_t room = m->room_bytes;
-    if (m->limit_bytes != 0 && m->limit_bytes < room) {
-        room = m->limit_bytes;
-    }
-    uint64_t slack = 2 * m->granule_bytes + alignment;
-    MODEL_CHECK(m, bytes > room || model_held_bytes(m) + bytes + slack > room,
-                "%llu held of %llu, yet no room: %s",
-                (unsigned long long)model_held_bytes(m), (unsigned long long)room,
-                weir_last_error());
+    return m->granule_bytes != 0 && m->desc.chunk_bytes == 0 && !m->armed &&
+           !m->desc.no_wait;
 }
 
-static void create_failed(model *m, weir_result result, uint64_t bytes,
+/* With granules a request fails only if no moving and giving back can make room for it.
+ * A tag that is full fails with LIMIT, and nothing else does for a tag. */
+static void check_failure_is_true(const model *m, weir_result result,
+                                  const model_buffer *wanted, uint64_t alignment)
+{
+    bool full = model_tag_is_full(m, wanted);
+    bool other_reasons = m->armed || result == WEIR_INVALID;
+    MODEL_CHECK(m, !full || result == WEIR_LIMIT || other_reasons,
+                "%s for a full tag: %s", weir_result_name(result), weir_last_error());
+    bool tag_limited = m->tags[wanted->tag].limit_bytes != 0 && wanted->persistent;
+    if (model_knows_room(m) && !full && !tag_limited && !m->asked_denied) {
+        MODEL_CHECK(m, !model_has_room(m, wanted, alignment),
+                    "%llu held, yet no room: %s",
+                    (unsigned long long)model_held_bytes(m, NULL, NULL),
+                    weir_last_error());
+    }
+}
+
+static void create_failed(model *m, weir_result result, const model_buffer *wanted,
                           uint64_t alignment)
 {
     check_failed(m, result);
     m->ooms += result == WEIR_OUT_OF_MEMORY;
     m->limits += result == WEIR_LIMIT;
     bool usual = result == WEIR_OUT_OF_MEMORY ||
-                 (result == WEIR_LIMIT && m->limit_bytes != 0) ||
-                 (result == WEIR_INVALID && bytes > m->room_bytes);
+                 (result == WEIR_LIMIT && model_may_be_limited(m, wanted)) ||
+                 (result == WEIR_INVALID && wanted->bytes > m->room_bytes);
     MODEL_CHECK(m, usual || m->armed, "%s: %s", weir_result_name(result),
                 weir_last_error());
-    check_failure_is_true(m, bytes, alignment);
+    if (result == WEIR_OUT_OF_MEMORY || result == WEIR_LIMIT) {
+        model_check_shortage(m, wanted);
+    }
+    check_failure_is_true(m, result, wanted, alignment);
     weir_usage now = read_usage(m);
     MODEL_CHECK(m, now.reserved_bytes <= m->usage.reserved_bytes || m->armed_return,
-                "reserved grew to %llu", (unsigned long long)now.reserved_bytes);
+                "%s; reserved grew from %llu to %llu: %s", weir_result_name(result),
+                (unsigned long long)m->usage.reserved_bytes,
+                (unsigned long long)now.reserved_bytes, weir_last_error());
 }
 
 static void create_succeeded(model *m, model_buffer *made, uint64_t alignment)
@@ -159,6 +168,25 @@ static void create_succeeded(model *m, model_buffer *made, uint64_t alignment)
                 "reserved %llu above the limit %llu",
                 (unsigned long long)now.reserved_bytes,
                 (unsigned long long)m->limit_bytes);
+    const model_tag *tag = &m->tags[made->tag];
+    MODEL_CHECK(
+        m, tag->limit_bytes == 0 || tag->extent_bytes + made->extent <= tag->limit_bytes,
+        "tag '%s' has %llu and %llu, above its limit %llu", model_tag_name(made->tag),
+        (unsigned long long)tag->extent_bytes, (unsigned long long)made->extent,
+        (unsigned long long)tag->limit_bytes);
+}
+
+/* Within one call another stream may not have said yet that it has less than 64 KiB less.
+ */
+static void adopt_peak(model *m)
+{
+    uint64_t peak = read_usage(m).peak_in_use_bytes;
+    MODEL_CHECK(m,
+                peak >= m->peak_in_use_bytes &&
+                    peak - m->peak_in_use_bytes < MODEL_STREAMS * 64 * KIB,
+                "peak %llu, not %llu", (unsigned long long)peak,
+                (unsigned long long)m->peak_in_use_bytes);
+    m->peak_in_use_bytes = peak;
 }
 
 static void step_create(model *m)
@@ -179,22 +207,30 @@ static void step_create(model *m)
     DOING(m, "create %llu on stream %u, alignment %llu%s", (unsigned long long)made.bytes,
           made.stream, (unsigned long long)desc.alignment_bytes,
           made.persistent ? ", persistent" : "");
+    m->asked = &made;
+    m->asked_alignment = alignment;
+    m->called = 0;
+    m->asked_released = m->asked_denied = false;
     weir_result result = weir_buffer_create(m->streams[made.stream].handle, made.bytes,
                                             &desc, &made.handle);
+    m->asked = NULL;
     if (result != WEIR_OK) {
         MODEL_CHECK(m, made.handle.index == 0 && made.handle.generation == 0,
                     "output touched");
-        create_failed(m, result, made.bytes, alignment);
+        create_failed(m, result, &made, alignment);
         return;
     }
     create_succeeded(m, &made, alignment);
     model_notice_waits(m);
     model_add(m, &made);
+    if (m->asked_released) {
+        adopt_peak(m);
+    }
 }
 
 /* ---- references ---- */
 
-static void release_one(model *m, unsigned index)
+void model_release_one(model *m, unsigned index)
 {
     model_buffer *buffer = &m->live[index];
     weir_result result = weir_buffer_release(buffer->handle);
@@ -213,7 +249,7 @@ static void step_release(model *m)
     if (choose_live(m, &index)) {
         DOING(m, "release %llu bytes of stream %u",
               (unsigned long long)m->live[index].bytes, m->live[index].stream);
-        release_one(m, index);
+        model_release_one(m, index);
     }
 }
 
@@ -223,7 +259,7 @@ static void step_release_many(model *m)
     uint64_t count = choose(m->from, m->live_count + 1);
     DOING(m, "release %llu buffers", (unsigned long long)count);
     for (uint64_t i = 0; i < count && m->live_count > 0; i++) {
-        release_one(m, (unsigned)choose(m->from, m->live_count));
+        model_release_one(m, (unsigned)choose(m->from, m->live_count));
     }
 }
 
@@ -456,14 +492,6 @@ static void step_tick(model *m)
                 (unsigned long long)floor);
 }
 
-static void step_limit(model *m)
-{
-    m->limit_bytes = choose(m->from, 3) == 0 ? 1 + choose(m->from, m->room_bytes) : 0;
-    DOING(m, "limit %llu", (unsigned long long)m->limit_bytes);
-    weir_result result = weir_device_limit(m->device, m->limit_bytes);
-    MODEL_CHECK(m, result == WEIR_OK, "%s", weir_last_error());
-}
-
 /* ---- streams and tags ---- */
 
 static void open_slot(model *m, unsigned slot)
@@ -579,12 +607,12 @@ static const struct {
     void (*run)(model *m);
     unsigned weight;
 } steps[] = {
-    {step_create, 86},     {step_release, 58},     {step_use, 16},
+    {step_create, 82},     {step_release, 58},     {step_use, 16},
     {step_queue, 16},      {step_finish, 14},      {step_retain, 10},
     {step_cleanup, 9},     {step_tick, 8},         {step_stale, 6},
     {step_stream, 6},      {step_copy, 5},         {step_fail, 5},
     {step_garbage, 4},     {step_tag, 4},          {step_sync, 2},
-    {step_limit, 2},       {step_finish_all, 2},   {step_report, 1},
+    {model_step_limit, 6}, {step_finish_all, 2},   {step_report, 1},
     {step_device_sync, 1}, {step_release_many, 1},
 };
 
@@ -638,6 +666,7 @@ void model_open(model *m, const model_desc *desc, choices *from)
     result = weir_device_properties(m->device, &properties);
     MODEL_CHECK(m, result == WEIR_OK, "%s", weir_last_error());
     m->alignment_bytes = properties.alignment_bytes;
+    model_open_limits(m);
     open_slot(m, 1);
     open_slot(m, 2);
     model_compare(m);
@@ -647,7 +676,7 @@ static void release_all(model *m)
 {
     DOING(m, "release all");
     while (m->live_count > 0) {
-        release_one(m, m->live_count - 1);
+        model_release_one(m, m->live_count - 1);
     }
     while (m->tag_depth > 0) {
         (void)weir_tag_pop();

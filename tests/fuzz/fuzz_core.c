@@ -9,6 +9,7 @@
 
 /* The model belongs to the tests of the core; a fuzzer is one source file. */
 #include "core/model.c"
+#include "core/model_limits.c"
 #include "core/steps.c"
 
 #define MOST_STEPS 4000
