@@ -47,7 +47,7 @@ TWO_THREADS = 1.1
 
 # A copy's bandwidth over that of a fused chain with numbers, rows and tensors as operands, and
 # OpenBLAS's speed over that of the product that goes through a tensor queue.
-CHAIN = [1 / 0.7, 1 / 0.6, 1 / 0.7]
+CHAIN = [1 / 0.7, 1 / 0.7, 1 / 0.7]
 MATMUL = 1.05
 
 GROWTH_BYTES = 64 << 10  # of the process: less than one step of the host's allocator

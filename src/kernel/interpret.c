@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "interpret.h"
 
+#include "chain.h"
 #include "dtype.h"
 #include "gather.h"
 #include "operation.h"
@@ -14,6 +15,8 @@ typedef struct run {
     const wr_plan *plan;
     const int64_t *words;
     wr_tile *tiles;
+    uint64_t
+        row; /* elements of the rows that are all strided operands; 0: they are not */
     const void *values[WEIR_EXPRESSION_STEPS]; /* of the present tile, step by step */
 } run;
 
@@ -42,8 +45,9 @@ static float scalar_f32(const run *work, uint32_t slot)
 
 /* ---- leaves ---- */
 
-/* Values that are the same for all elements; the bits count, not what they mean. */
-static void fill_constant(run *work, uint32_t s)
+/* Values that are the same for all elements, as many as a tile will have; the bits count,
+ * not what they mean. */
+static void fill_constant(run *work, uint32_t s, uint64_t count)
 {
     const weir_step *step = &work->expression->steps[s];
     wr_tile *tile = &work->tiles[work->plan->tile[s]];
@@ -57,7 +61,7 @@ static void fill_constant(run *work, uint32_t s)
             view->dtype, &value,
             memory_of(work, view->binding) + element * wr_dtype_bytes(view->dtype), 1, 1);
     }
-    for (uint32_t i = 0; i < WR_TILE; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         tile->i32[i] = value;
     }
     work->values[s] = tile;
@@ -154,6 +158,68 @@ static void make(const run *work, const weir_step *step, void *to, uint64_t firs
     }
 }
 
+/* ---- chains ---- */
+
+/* Outputs that are larger leave nothing of themselves in the caches, so they go past
+ * them: memory moves a third less if it need not be read before it is written. */
+#define STREAMED_BYTES (UINT64_C(32) << 20)
+
+static bool is_streamed(const run *work, uint32_t k)
+{
+    const weir_output *output = &work->expression->outputs[k];
+    return output->step + 1 == work->expression->step_count &&
+           work->plan->place[output->step] == WR_STEP_PLACE_OUTPUT &&
+           work->launch->bindings[output->binding].access == WEIR_ACCESS_WRITE &&
+           work->launch->element_count * wr_dtype_bytes(output->dtype) >= STREAMED_BYTES;
+}
+
+static void fill_link(const run *work, uint32_t s, wr_link *link)
+{
+    const weir_step *step = &work->expression->steps[s];
+    uint32_t carried = work->plan->carries[s] - 1u;
+    *link = (wr_link){.op = step->op};
+    if (wr_operation_arity(step->op) == 2) {
+        uint32_t other = step->operand[1 - carried];
+        link->is_left = carried == 1;
+        link->values = work->values[other];
+        link->form = work->plan->place[other] == WR_STEP_PLACE_CONSTANT
+                         ? WR_LINK_FORM_SAME
+                     : work->row > 0 && work->plan->place[other] != WR_STEP_PLACE_MEMORY
+                         ? WR_LINK_FORM_ROW
+                         : WR_LINK_FORM_EACH;
+    }
+}
+
+/* How many links the chain that ends at step `s` has. */
+static uint32_t chain_length(const run *work, uint32_t s)
+{
+    uint32_t length = 1;
+    for (;;) {
+        s = work->expression->steps[s].operand[work->plan->carries[s] - 1u];
+        if (work->plan->place[s] != WR_STEP_PLACE_CHAIN) {
+            return length;
+        }
+        length++;
+    }
+}
+
+static void make_chain(const run *work, uint32_t s, void *to, uint64_t count)
+{
+    const wr_plan *plan = work->plan;
+    wr_chain chain; /* of the links, only those that there are */
+    chain.to = to;
+    chain.row = work->row;
+    chain.streams =
+        plan->place[s] == WR_STEP_PLACE_OUTPUT && is_streamed(work, plan->output[s]);
+    chain.link_count = chain_length(work, s);
+    for (uint32_t i = chain.link_count; i-- > 0;) {
+        fill_link(work, s, &chain.links[i]);
+        s = work->expression->steps[s].operand[plan->carries[s] - 1u];
+    }
+    chain.from = work->values[s];
+    wr_chain_run(&chain, count);
+}
+
 /* ---- reading ahead ----
  *
  * What a tile's steps compute keeps a processor busy for about as long as the next tile's
@@ -207,17 +273,24 @@ static void run_tile(run *work, uint64_t first, uint64_t count, ahead *next)
         void *to = &work->tiles[work->plan->tile[s]];
         switch ((wr_step_place)work->plan->place[s]) {
         case WR_STEP_PLACE_CONSTANT:
+        case WR_STEP_PLACE_CHAIN:
             continue;
         case WR_STEP_PLACE_MEMORY:
             work->values[s] = linear_elements(work, step->operand[0], first);
             continue;
         case WR_STEP_PLACE_OUTPUT:
-            to = memory_of(work, expression->outputs[0].binding) + first * sizeof(float);
+            to = memory_of(work, expression->outputs[work->plan->output[s]].binding) +
+                 first * sizeof(float);
             break;
         case WR_STEP_PLACE_TILE:
             break;
         }
-        if (next->count > 0) {
+        if (work->plan->carries[s] != 0) {
+            make_chain(work, s, to, count);
+            work->values[s] = to;
+            continue;
+        }
+        if (next->count > 0 && step->op != WEIR_OP_LOAD) {
             read_part_ahead(work, next);
             next->part++;
         }
@@ -242,7 +315,7 @@ static void store_outputs(const run *work, uint64_t first, uint64_t count)
     }
 }
 
-static void run_elements(run *work, uint64_t begin, uint64_t end)
+static void run_tiles(run *work, uint64_t begin, uint64_t end)
 {
     for (uint64_t first = begin; first < end; first += WR_TILE) {
         uint64_t count = end - first < WR_TILE ? end - first : WR_TILE;
@@ -250,9 +323,65 @@ static void run_elements(run *work, uint64_t begin, uint64_t end)
         run_tile(work, first, count,
                  &(ahead){.first = first + count,
                           .count = left < WR_TILE ? left : WR_TILE,
-                          .parts = work->plan->made_count});
+                          .parts = work->plan->loop_count});
         store_outputs(work, first, count);
     }
+}
+
+static bool is_row(const run *work, uint32_t v)
+{
+    const int64_t *strides = view_words(work, v) + 1;
+    uint32_t inner = work->expression->rank - 1u;
+    bool is = strides[inner] == 1;
+    for (uint32_t d = 0; d < inner; d++) {
+        is &= strides[d] == 0;
+    }
+    return is;
+}
+
+/* Whether all strided operands are rows that are the same for all, and `begin` begins
+ * one; their values are found then. */
+static bool find_rows(run *work, uint64_t begin)
+{
+    const weir_expression *expression = work->expression;
+    uint64_t row = (uint64_t)work->words[2 + expression->rank - 1];
+    bool found = begin % row == 0 && row % WR_CHAIN_ROW == 0;
+    for (uint32_t s = 0; found && s < expression->step_count; s++) {
+        const weir_step *step = &expression->steps[s];
+        if (step->op == WEIR_OP_LOAD && work->plan->place[s] == WR_STEP_PLACE_TILE) {
+            found = is_row(work, step->operand[0]);
+            work->values[s] = linear_elements(work, step->operand[0], 0);
+        }
+    }
+    work->row = found ? row : 0;
+    return found;
+}
+
+/* The whole range at once. */
+static void run_one_chain(run *work, uint64_t begin, uint64_t end)
+{
+    const weir_expression *expression = work->expression;
+    uint32_t last = expression->step_count - 1u;
+    for (uint32_t s = 0; s < last; s++) {
+        if (work->plan->place[s] == WR_STEP_PLACE_MEMORY) {
+            work->values[s] =
+                linear_elements(work, expression->steps[s].operand[0], begin);
+        }
+    }
+    make_chain(work, last,
+               memory_of(work, expression->outputs[0].binding) + begin * sizeof(float),
+               end - begin);
+}
+
+static void run_elements(run *work, uint64_t begin, uint64_t end)
+{
+    if (begin < end && work->plan->is_one_chain &&
+        (!work->plan->has_strided || find_rows(work, begin))) {
+        run_one_chain(work, begin, end);
+    } else {
+        run_tiles(work, begin, end);
+    }
+    wr_chain_settle();
 }
 
 /* ---- reductions ---- */
@@ -296,9 +425,10 @@ void wr_interpret(const weir_launch *launch, uint64_t begin, uint64_t end)
                 .plan = &kernel->plan,
                 .words = launch->arguments,
                 .tiles = tiles};
+    uint64_t count = (end - begin) * (uint64_t)work.words[1];
     for (uint32_t s = 0; s < kernel->expression.step_count; s++) {
         if (kernel->plan.place[s] == WR_STEP_PLACE_CONSTANT) {
-            fill_constant(&work, s);
+            fill_constant(&work, s, count < WR_TILE ? count : WR_TILE);
         }
     }
     if (kernel->expression.reduce == WEIR_REDUCE_NONE) {

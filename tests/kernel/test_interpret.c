@@ -174,10 +174,100 @@ static void the_cache__gives_equal_structures_one_kernel(void **state)
     wr_cache_clear();
 }
 
+static void run_parts(const weir_expression *expression, const weir_binding *bindings,
+                      const int64_t *words, uint64_t part)
+{
+    const weir_launch launch = {.kernel = wr_cache_find(expression),
+                                .bindings = bindings,
+                                .binding_count = expression->binding_count,
+                                .arguments = words,
+                                .element_count = (uint64_t)words[0]};
+    assert_non_null(launch.kernel);
+    for (uint64_t begin = 0; begin < launch.element_count; begin += part) {
+        uint64_t left = launch.element_count - begin;
+        launch.kernel->host(&launch, begin, begin + (left < part ? left : part));
+    }
+}
+
+/* (row - x) * row, rows of 128 and of 100, in parts that begin rows and that do not. */
+static void a_row__goes_with_every_row_of_the_space(void **state)
+{
+    (void)state;
+    fill_inputs();
+    const weir_expression expression = {
+        .rank = 2,
+        .view_count = 2,
+        .binding_count = 3,
+        .output_count = 1,
+        .views = {{.binding = 0}, {.binding = 1, .layout = WEIR_VIEW_STRIDED}},
+        .steps = {step(WEIR_OP_LOAD, WEIR_DTYPE_F32, 0, 0),
+                  step(WEIR_OP_LOAD, WEIR_DTYPE_F32, 1, 0),
+                  step(WEIR_OP_SUB, WEIR_DTYPE_F32, 1, 0),
+                  step(WEIR_OP_MUL, WEIR_DTYPE_F32, 2, 1)},
+        .step_count = 4,
+        .outputs = {{.step = 3, .binding = 2}},
+    };
+    const weir_binding bindings[3] = {binding_of(one, sizeof one, WEIR_ACCESS_READ),
+                                      binding_of(other, sizeof other, WEIR_ACCESS_READ),
+                                      binding_of(out, sizeof out, WEIR_ACCESS_WRITE)};
+    for (int64_t row = 100; row <= 128; row += 28) {
+        int64_t rows = COUNT / row;
+        const int64_t words[10] = {rows * row, 1, rows, row, 0, row, 1, 3, 0, 1};
+        for (uint64_t part = 256; part <= 1024; part += 192) {
+            memset(out, 0, sizeof out);
+            run_parts(&expression, bindings, words, part);
+            for (int64_t i = 0; i < rows * row; i++) {
+                float b = other[3 + i % row];
+                assert_true(out[i] == (b - one[i]) * b);
+            }
+        }
+    }
+}
+
+/* a = x * 2 takes x's place, b = -(x + a) needs x and a, c = exp(a) needs a. */
+static void an_output__waits_until_its_memory_is_read_no_more(void **state)
+{
+    (void)state;
+    static float b[COUNT], c[COUNT];
+    const weir_expression expression = {
+        .rank = 1,
+        .view_count = 1,
+        .binding_count = 3,
+        .output_count = 3,
+        .scalar_count = 1,
+        .views = {{.binding = 0}},
+        .steps = {step(WEIR_OP_LOAD, WEIR_DTYPE_F32, 0, 0),
+                  step(WEIR_OP_SCALAR, WEIR_DTYPE_F32, 0, 0),
+                  step(WEIR_OP_MUL, WEIR_DTYPE_F32, 0, 1),
+                  step(WEIR_OP_ADD, WEIR_DTYPE_F32, 0, 2),
+                  step(WEIR_OP_NEG, WEIR_DTYPE_F32, 3, 0),
+                  step(WEIR_OP_EXP, WEIR_DTYPE_F32, 2, 0)},
+        .step_count = 6,
+        .outputs = {{.step = 2, .binding = 0},
+                    {.step = 4, .binding = 1},
+                    {.step = 5, .binding = 2}},
+    };
+    const weir_binding bindings[3] = {binding_of(out, sizeof out,
+                                                 WEIR_ACCESS_READ | WEIR_ACCESS_WRITE),
+                                      binding_of(b, sizeof b, WEIR_ACCESS_WRITE),
+                                      binding_of(c, sizeof c, WEIR_ACCESS_WRITE)};
+    const int64_t words[6] = {COUNT, 1, COUNT, 0, 1, 0x40000000}; /* 2.0F */
+    fill_inputs();
+    memcpy(out, one, sizeof out);
+    run_parts(&expression, bindings, words, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(out[i] == 2 * one[i]);
+        assert_true(b[i] == -(one[i] + 2 * one[i]));
+        assert_true(fabs((double)c[i] - exp(2 * (double)one[i])) <= 1e-5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation__agrees_with_double_on_every_dtype_it_takes),
+        cmocka_unit_test(a_row__goes_with_every_row_of_the_space),
+        cmocka_unit_test(an_output__waits_until_its_memory_is_read_no_more),
         cmocka_unit_test(a_reduction__walks_any_strides_and_every_output),
         cmocka_unit_test(the_cache__gives_equal_structures_one_kernel),
     };
