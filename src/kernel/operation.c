@@ -2,6 +2,7 @@
 #include "operation.h"
 
 #include "dtype.h"
+#include "elementary.h"
 
 #include <math.h>
 
@@ -132,17 +133,19 @@ bool wr_operation_takes(weir_op op, weir_dtype operand, weir_dtype *result)
 
 LOOP(float, float, neg_float, -a)
 LOOP(float, float, abs_float, fabsf(a))
-LOOP(float, float, exp_float, expf(a))
-LOOP(float, float, log_float, logf(a))
+LOOP(float, float, exp_float, wr_exp(a))
+LOOP(float, float, log_float, wr_log(a))
 LOOP(float, float, sqrt_float, sqrtf(a))
 LOOP(float, float, rsqrt_float, 1.0F / sqrtf(a))
 LOOP(float, float, recip_float, 1.0F / a)
-LOOP(float, float, tanh_float, tanhf(a))
-LOOP(float, float, sigmoid_float, 1.0F / (1.0F + expf(-a)))
+LOOP(float, float, tanh_float, wr_tanh(a))
+LOOP(float, float, sigmoid_float, wr_sigmoid(a))
 LOOP(float, float, relu_float, a < 0 ? 0 : a)
-LOOP(float, float, gelu_float, 0.5F * a * (1.0F + erff(a * 0.70710678F)))
-LOOP(float, float, sin_float, sinf(a))
-LOOP(float, float, cos_float, cosf(a))
+LOOP(float, float, gelu_float, wr_gelu(a))
+LOOP(float, float, sin_near, wr_sin(a))
+LOOP(float, float, cos_near, wr_cos(a))
+LOOP(float, float, sin_far, sinf(a))
+LOOP(float, float, cos_far, cosf(a))
 PAIR(float, float, add_float, a + b)
 PAIR(float, float, sub_float, a - b)
 PAIR(float, float, mul_float, a *b)
@@ -182,6 +185,29 @@ PAIR(int32_t, int32_t, and_logic, a &b)
 PAIR(int32_t, int32_t, or_logic, a | b)
 
 #undef b
+
+/* ---- angles ---- */
+
+WR_CLONES static bool are_near(const float *angles, uint64_t count)
+{
+    uint32_t far = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        far |= !(fabsf(angles[i]) <= WR_ANGLE_MOST);
+    }
+    return far == 0;
+}
+
+static void sin_float(void *out, const wr_operands *operands, uint64_t count)
+{
+    (are_near(operands->values[0], count) ? sin_near : sin_far)(out, operands, count);
+}
+
+static void cos_float(void *out, const wr_operands *operands, uint64_t count)
+{
+    (are_near(operands->values[0], count) ? cos_near : cos_far)(out, operands, count);
+}
+
+/* ---- choice ---- */
 
 typedef void (*loop_fn)(void *to, const wr_operands *operands, uint64_t count);
 
