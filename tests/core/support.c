@@ -160,6 +160,20 @@ void assert_same_bytes(const weir_usage *one, const weir_usage *other)
     assert_int_equal(one->live_count, other->live_count);
 }
 
+still hold_still(rig *r)
+{
+    return (still){r, usage_of(r->device)};
+}
+
+void assert_unchanged(const still *was)
+{
+    weir_usage now = usage_of(was->r->device);
+    assert_same_bytes(&was->before, &now);
+    assert_int_equal(was->before.allocations, now.allocations);
+    assert_int_equal(was->before.releases, now.releases);
+    assert_consistent(was->r);
+}
+
 bool apart(weir_buffer one, uint64_t address, uint64_t extent)
 {
     uint64_t begin = weir_buffer_address(one);

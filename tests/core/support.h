@@ -59,6 +59,14 @@ void assert_consistent(rig *r);
 /* Bytes now are the same in both (peaks and events aside). */
 void assert_same_bytes(const weir_usage *one, const weir_usage *other);
 
+/* Wrong calls between the two change nothing. */
+typedef struct still {
+    rig *r;
+    weir_usage before;
+} still;
+still hold_still(rig *r);
+void assert_unchanged(const still *was);
+
 /* Whether a buffer shares no byte with a range. */
 bool apart(weir_buffer one, uint64_t address, uint64_t extent);
 /* No memory, fence or stream call has reached the driver since `before`. */

@@ -6,26 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The bytes before and after a wrong call are the same. */
-typedef struct still {
-    rig *r;
-    weir_usage before;
-} still;
-
-static still hold_still(rig *r)
-{
-    return (still){r, usage_of(r->device)};
-}
-
-static void assert_unchanged(const still *was)
-{
-    weir_usage now = usage_of(was->r->device);
-    assert_same_bytes(&was->before, &now);
-    assert_int_equal(was->before.allocations, now.allocations);
-    assert_int_equal(was->before.releases, now.releases);
-    assert_consistent(was->r);
-}
-
 /* ---- buffers ---- */
 
 static void core__a_double_release_is_stale_and_changes_nothing(void **state)

@@ -214,25 +214,6 @@ static void pointer__takes_no_host_memory_in_a_steady_state(void **state)
 
 /* ---- wrong use ---- */
 
-typedef struct still {
-    rig *r;
-    weir_usage before;
-} still;
-
-static still hold_still(rig *r)
-{
-    return (still){r, usage_of(r->device)};
-}
-
-static void assert_unchanged(const still *was)
-{
-    weir_usage now = usage_of(was->r->device);
-    assert_same_bytes(&was->before, &now);
-    assert_int_equal(was->before.releases, now.releases);
-    assert_int_equal(was->before.live_count, now.live_count);
-    assert_consistent(was->r);
-}
-
 static void check_refusals(rig *r)
 {
     void *kept = take(r->stream, 3 * MIB), *gone = take(r->stream, 3000);
