@@ -108,10 +108,12 @@ static bool parse_lets_go(wr_scn_line *line, wr_scn_ops *ops, wr_scn_statement *
 {
     static const struct choice modes[] = {{"at_once", WEIR_SIM_LETS_GO_AT_ONCE},
                                           {"on_progress", WEIR_SIM_LETS_GO_ON_PROGRESS},
+                                          {"after_work", WEIR_SIM_LETS_GO_AFTER_WORK},
                                           {"never", WEIR_SIM_LETS_GO_NEVER},
                                           {NULL, 0}};
     (void)ops;
-    return parse_choice(line, modes, "at_once, on_progress or never", &statement->choice);
+    return parse_choice(line, modes, "at_once, on_progress, after_work or never",
+                        &statement->choice);
 }
 
 /* A flag's `true` and `false` are 1 and 0; anything else is a number. */

@@ -183,7 +183,7 @@ struct weir_driver_table {
     /* Bytes handed back that the driver has not let go of yet. NULL: always 0. */
     uint64_t (*pending_bytes)(weir_driver *driver);
     /* Lets the driver get on with letting go; `wait`: until no further progress can be
-     * made. */
+     * made. Without it NOT_READY says that queued work comes first. */
     weir_result (*progress)(weir_driver *driver, bool wait);
 
     /* ---- optional: work ---- */

@@ -17,6 +17,7 @@ typedef enum weir_sim_lets_go {
     WEIR_SIM_LETS_GO_AT_ONCE = 0,
     WEIR_SIM_LETS_GO_ON_PROGRESS = 1, /* when progress(wait) is called */
     WEIR_SIM_LETS_GO_NEVER = 2,
+    WEIR_SIM_LETS_GO_AFTER_WORK = 3, /* at any progress, once no queued work is left */
 } weir_sim_lets_go;
 
 typedef struct weir_sim_desc {

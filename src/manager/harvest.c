@@ -618,6 +618,9 @@ uint64_t wr_loot_give_back(wr_bank *bank, wr_loot *loot)
     wr_barrier_leave(&bank->barrier);
     loot->first = 0;
     loot->bytes = 0;
+    if (WR_GET(bank->parked) != 0 && wr_bank_pending(bank) > 0) {
+        bank->wake(bank); /* the driver may need time, and nobody else calls */
+    }
     return returned;
 }
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 #define HOT_FACTOR_MAX 8u
-#define DRIVES_MAX 4u /* steps of the driver that may change nothing */
+#define DRIVES_MAX 4u /* steps of an idle driver that may change nothing */
 
 uint64_t wr_idle_now_ms(const wr_bank *bank)
 {
@@ -127,27 +127,29 @@ static void note_returned(wr_bank *bank, uint64_t bytes)
 }
 
 /* What the driver was handed back and has not let go of: it may need a push, and on an
- * idle device nobody else gives it one. One that does not move is left alone until there
- * is something new. */
+ * idle device nobody else gives it one. One that does not move though no work comes first
+ * is left alone until there is something new. */
 static bool may_drive(wr_bank *bank)
 {
-    uint64_t pending = wr_bank_pending(bank);
-    if (bank->options.no_idle || bank->table->progress == NULL || pending == 0) {
+    if (bank->options.no_idle || bank->table->progress == NULL) {
         return false;
     }
+    uint64_t pending = wr_bank_pending(bank);
     if (pending != WR_OWN(bank->driven_bytes)) {
         WR_PUT(bank->driven_bytes, pending);
         WR_PUT(bank->drives, 0);
     }
-    return WR_OWN(bank->drives) < DRIVES_MAX;
+    return pending != 0 && WR_OWN(bank->drives) < DRIVES_MAX;
 }
 
 static void drive(wr_bank *bank)
 {
     if (may_drive(bank) && wr_barrier_enter(&bank->barrier)) {
-        WR_ADD(bank->drives, 1);
-        (void)bank->table->progress(bank->driver, false);
+        weir_result result = bank->table->progress(bank->driver, false);
         wr_barrier_leave(&bank->barrier);
+        if (result != WEIR_NOT_READY) {
+            WR_ADD(bank->drives, 1);
+        }
     }
 }
 

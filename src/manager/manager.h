@@ -189,7 +189,8 @@ typedef struct wr_bank {
     wr_counter returned_tick;
     wr_counter driven_bytes, drives; /* pending bytes, and steps that left them so */
     uint64_t opened_ms;
-    void (*wake)(struct wr_bank *bank); /* wakes the reclaimer; under a manager's lock */
+    void (*wake)(
+        struct wr_bank *bank); /* wakes the reclaimer; may hold a manager's lock */
     /* Calls the program's reclaim callbacks, those after number `*after`, until one says
      * that it released something; with no lock held. */
     bool (*reclaim)(struct wr_bank *bank, uint64_t needed_bytes, uint64_t *after);

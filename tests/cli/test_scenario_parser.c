@@ -121,7 +121,8 @@ static void parser__says_line_and_reason(void **state)
         {"cleanup now\n", "1: expected wait, keep=SIZE or at_most=SIZE, found 'now'"},
         {"capture stop\n", "1: expected begin, end or abort, found 'stop'"},
         {"window begin\n", "1: expected 'persistent begin' or 'end', found 'begin'"},
-        {"lets_go later\n", "1: expected at_once, on_progress or never, found 'later'"},
+        {"lets_go later\n",
+         "1: expected at_once, on_progress, after_work or never, found 'later'"},
         {"set colour 1\n",
          "1: expected an option: idle_ms keep_bytes limit_bytes no_idle no_wait "
          "trust_uses no_granules or preset, found 'colour'"},

@@ -72,6 +72,65 @@ static void idle__a_driver_that_does_not_let_go_keeps_nobody_awake(void **state)
     rig_close(&r);
 }
 
+static void idle__drives_equal_bytes_each_time_that_they_come(void **state)
+{
+    (void)state;
+    weir_sim_desc sim = plain_sim();
+    sim.lets_go = WEIR_SIM_LETS_GO_AFTER_WORK;
+    rig r = rig_open(&sim, NULL);
+    uint64_t now = 1000;
+    for (int round = 0; round < 10; round++) {
+        drop(make(r.stream, 64 * MIB, NULL));
+        assert_ok(weir_device_memory_cleanup(r.device, NULL, NULL));
+        assert_true(usage_of(r.device).driver_deferred_bytes > 0);
+        quiet_time(&r, &now, 500);
+        assert_int_equal(usage_of(r.device).driver_deferred_bytes, 0);
+        assert_false(wr_idle_has_work(&r.device->bank));
+    }
+    rig_close(&r);
+}
+
+static void idle__drives_as_long_as_work_comes_first(void **state)
+{
+    (void)state;
+    weir_sim_desc sim = plain_sim();
+    sim.lets_go = WEIR_SIM_LETS_GO_AFTER_WORK;
+    rig r = rig_open(&sim, NULL);
+    uint64_t now = 1000;
+    drop(make(r.stream, 64 * MIB, NULL));
+    assert_ok(weir_device_memory_cleanup(r.device, NULL, NULL));
+    weir_driver_stream stream = weir_stream_driver_stream(r.stream);
+    assert_ok(weir_sim_queue(r.sim, stream));
+    quiet_time(&r, &now, 60000);
+    assert_true(usage_of(r.device).driver_deferred_bytes > 0);
+    assert_true(wr_idle_has_work(&r.device->bank));
+    weir_sim_finish(r.sim, stream);
+    quiet_time(&r, &now, 500);
+    assert_int_equal(usage_of(r.device).driver_deferred_bytes, 0);
+    rig_close(&r);
+}
+
+static void idle__a_cleanup_wakes_the_thread_to_drive_the_driver(void **state)
+{
+    (void)state;
+    weir_sim_desc sim = plain_sim();
+    sim.lets_go = WEIR_SIM_LETS_GO_AFTER_WORK;
+    rig r = rig_open(&sim, &(weir_device_desc){.idle_ms = 40, .keep_bytes = 64 * MIB});
+    drop(make(r.stream, 64 * MIB, NULL));
+    for (int i = 0; i < 2000 && WR_GET(r.device->bank.parked) == 0; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_int_equal(WR_GET(r.device->bank.parked), 1);
+    assert_ok(weir_device_memory_cleanup(r.device,
+                                         &(weir_cleanup_desc){.keep_none = true}, NULL));
+    assert_int_equal(usage_of(r.device).reserved_bytes, 0);
+    for (int i = 0; i < 2000 && usage_of(r.device).driver_deferred_bytes > 0; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_int_equal(usage_of(r.device).driver_deferred_bytes, 0);
+    rig_close(&r);
+}
+
 static void idle__the_sims_clock_counts_when_no_time_is_given(void **state)
 {
     (void)state;
@@ -295,6 +354,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle__memory_goes_back_after_idle_ms_and_not_before),
         cmocka_unit_test(idle__a_driver_that_does_not_let_go_keeps_nobody_awake),
+        cmocka_unit_test(idle__drives_equal_bytes_each_time_that_they_come),
+        cmocka_unit_test(idle__drives_as_long_as_work_comes_first),
+        cmocka_unit_test(idle__a_cleanup_wakes_the_thread_to_drive_the_driver),
         cmocka_unit_test(idle__the_sims_clock_counts_when_no_time_is_given),
         cmocka_unit_test(idle__can_be_turned_off),
         cmocka_unit_test(idle__keeps_the_devices_floor),

@@ -194,7 +194,8 @@ static void webgpu__lets_go_step_by_step_without_waiting(void **state)
     take_touched(stream, pages);
     give_back(pages);
     for (int i = 0; i < 1000 && rig.table->pending_bytes(rig.driver) > 0; i++) {
-        assert_ok(rig.table->progress(rig.driver, false));
+        weir_result result = rig.table->progress(rig.driver, false);
+        assert_true(result == WEIR_OK || result == WEIR_NOT_READY);
         usleep(1000);
     }
     assert_int_equal(rig.table->pending_bytes(rig.driver), 0);

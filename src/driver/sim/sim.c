@@ -100,7 +100,7 @@ static weir_result check_desc(const weir_sim_desc *desc)
                         " bytes, larger than the capacity, %" PRIu64,
                         desc->context_bytes, desc->capacity_bytes);
     }
-    if ((unsigned)desc->lets_go > WEIR_SIM_LETS_GO_NEVER) {
+    if ((unsigned)desc->lets_go > WEIR_SIM_LETS_GO_AFTER_WORK) {
         return wr_error(WEIR_INVALID, "sim: lets_go is %d; take one of weir_sim_lets_go",
                         (int)desc->lets_go);
     }

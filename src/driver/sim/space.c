@@ -283,13 +283,29 @@ uint64_t wr_sim_pending_bytes(weir_driver *driver)
     return bytes;
 }
 
-/* Only a caller who waits sees late bytes go, so that both states can be looked at. */
+static bool has_work(const wr_sim *sim)
+{
+    bool work = false;
+    for (size_t i = 0; i < sim->stream_count; i++) {
+        const wr_sim_stream *stream = &sim->streams[i];
+        work |= stream->is_live && stream->done < stream->queued;
+    }
+    return work;
+}
+
+/* ON_PROGRESS only a caller who waits sees late bytes go, so that both states can be
+ * looked at. */
 weir_result wr_sim_progress(weir_driver *driver, bool wait)
 {
     wr_sim *sim = wr_sim_of(driver);
     wr_lock_take(&sim->lock);
     weir_result result = wr_sim_check_alive(sim, "progress");
-    if (result == WEIR_OK && wait && sim->desc.lets_go == WEIR_SIM_LETS_GO_ON_PROGRESS) {
+    bool after_work = sim->desc.lets_go == WEIR_SIM_LETS_GO_AFTER_WORK;
+    bool lets_go =
+        after_work || (wait && sim->desc.lets_go == WEIR_SIM_LETS_GO_ON_PROGRESS);
+    if (result == WEIR_OK && after_work && has_work(sim)) {
+        result = WEIR_NOT_READY;
+    } else if (result == WEIR_OK && lets_go) {
         sim->ledger.pending_bytes = 0;
     }
     wr_lock_leave(&sim->lock);

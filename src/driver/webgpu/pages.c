@@ -253,6 +253,8 @@ weir_result wr_webgpu_progress(weir_driver *driver, bool wait)
     } else if (webgpu->leaving != NULL) {
         step(webgpu, wr_webgpu_page_of(webgpu->leaving)->after);
         result = wr_webgpu_check(webgpu, "progress");
+        bool waits = webgpu->leaving != NULL && !wr_webgpu_is_ripe(webgpu);
+        result = result == WEIR_OK && waits ? WEIR_NOT_READY : result;
     }
     wr_lock_leave(&webgpu->lock);
     return result;
