@@ -28,14 +28,14 @@ static void window__sends_its_streams_buffers_to_the_persistent_pool(void **stat
     assert_int_equal(persistent_live(&r), 1);
     assert_ok(weir_window_begin(r.stream));
     assert_ok(weir_window_end(r.stream));
-    weir_buffer still = WEIR_NO_BUFFER;
-    assert_ok(weir_buffer_create(r.stream, 4096, NULL, &still));
+    weir_buffer remaining = WEIR_NO_BUFFER;
+    assert_ok(weir_buffer_create(r.stream, 4096, NULL, &remaining));
     assert_int_equal(persistent_live(&r), 2);
     assert_ok(weir_window_end(r.stream));
     weir_buffer after = make(r.stream, 4096, NULL);
     assert_int_equal(persistent_live(&r), 2);
     assert_consistent(&r);
-    drop(before), drop(inside), drop(elsewhere), drop(still), drop(after);
+    drop(before), drop(inside), drop(elsewhere), drop(remaining), drop(after);
     end_stream(other);
     rig_close(&r);
 }

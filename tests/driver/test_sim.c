@@ -50,7 +50,7 @@ static void a_sim__refuses_a_configuration_that_makes_no_sense(void **state)
     bad[2].granule_bytes = 128;
     bad[3].granule_bytes = 2 * GIB;
     bad[4].context_bytes = 2 * GIB;
-    bad[5].lets_go = (weir_sim_lets_go)3;
+    bad[5].lets_go = (weir_sim_lets_go)4;
     bad[6].lets_go = (weir_sim_lets_go)-1;
     for (size_t i = 0; i < 7; i++) {
         weir_driver *driver = NULL;
