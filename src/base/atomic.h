@@ -20,11 +20,17 @@ typedef _Atomic uint64_t wr_counter;
 #endif
 
 #define WR_OWN(counter) atomic_load_explicit(&(counter), memory_order_relaxed)
+/* The same where nobody else writes: what the compiler may do as it likes. */
+#if defined(__x86_64__) && WR_COUNTER_PLAIN
+#define WR_OWN_PLAIN(counter) (*(const uint64_t *)&(counter))
+#else
+#define WR_OWN_PLAIN(counter) WR_OWN(counter)
+#endif
 #define WR_GET(counter) atomic_load_explicit(&(counter), memory_order_acquire)
 #define WR_PUT(counter, value)                                                           \
     atomic_store_explicit(&(counter), (value), memory_order_release)
 #define WR_ADD(counter, value) wr_counter_add(&(counter), (value))
-#define WR_SUB(counter, value) wr_counter_add(&(counter), UINT64_C(0) - (value))
+#define WR_SUB(counter, value) wr_counter_sub(&(counter), (value))
 
 /* Compilers make three instructions of an atomic load and store, and two registers; to
  * one writer, one is as good. */
@@ -46,6 +52,15 @@ static inline int wr_counter_is_below(const wr_counter *counter, uint64_t value)
     return below;
 #else
     return WR_OWN(*counter) < value;
+#endif
+}
+
+static inline void wr_counter_sub(wr_counter *counter, uint64_t value)
+{
+#if defined(__x86_64__) && WR_COUNTER_PLAIN
+    __asm__ volatile("subq %1, %0" : "+m"(*counter) : "er"(value) : "cc");
+#else
+    WR_PUT(*counter, WR_OWN(*counter) - value);
 #endif
 }
 

@@ -46,12 +46,12 @@ static bool open_class(wr_bank *bank, wr_class *class, uint32_t number)
                   .number = number,
                   .granule_bytes = class->layout.granular ? bank->granule_bytes : 0};
     atomic_init(&class->cap_bytes, class->layout.cap_bytes);
-    wr_index *index = wr_host_alloc(sizeof *index);
+    wr_index *index = wr_index_create(1);
     if (index == NULL) {
         return false;
     }
     class->bank.index = index; /* without a kept one: what the bank has, anyone may cut */
-    class->bare = class->layout.granular ? wr_host_alloc(sizeof *class->bare) : NULL;
+    class->bare = class->layout.granular ? wr_index_create(1) : NULL;
     return !class->layout.granular || class->bare != NULL;
 }
 

@@ -60,7 +60,7 @@ weir_graph *wr_graph_create(wr_manager *origin)
     graph->bank = origin->bank;
     graph->origin = origin;
     memcpy(graph->name, origin->name, sizeof graph->name);
-    graph->dropped = wr_host_alloc(graph->bank->class_count * sizeof *graph->dropped);
+    graph->dropped = wr_index_create(graph->bank->class_count);
     if (graph->dropped == NULL || !enter_table(graph)) {
         destroy(graph);
         return NULL;

@@ -140,7 +140,7 @@ static bool take_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_byte
     if (slice == NULL || !wr_slab_fill(&bank->cache, WR_POOL_SPARES)) {
         return false;
     }
-    pool->range = lender->range;
+    wr_pool_set_range(pool, lender->range);
     slice = wr_pool_cut(lender, slice, begin, end);
     wr_guard_borrow(manager, slice);
     wr_pool_adopt(pool, slice);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The hot path: reserve from what is there, release, and the roster of managers. Locks
- * and sequence counts as in manager.h. */
+/* Reserving with all that may have to be looked at, and the roster of managers. Locks and
+ * sequence counts as in manager.h; the hot path is in hot.c. */
 #include "manager.h"
 
-#include "base/hot.h"
 #include "cleanup.h"
 #include "epochs.h"
 #include "graph.h"
 #include "guard.h"
+#include "hot.h"
 #include "ladder.h"
 #include "range.h"
 #include "route.h"
 #include "shared.h"
-#include "tags.h"
 #include "waits.h"
 
 #include "base/memory.h"
@@ -61,12 +60,15 @@ static weir_result enter_roster(wr_manager *manager, const char *name)
                            "no host memory for the list of streams");
 }
 
-static void set_publishing(wr_manager *manager)
+/* How far in_use may go before anybody has to hear of it. */
+static void set_limits(wr_manager *manager)
 {
-    uint64_t told = manager->published;
-    manager->publish_above = manager->alone ? UINT64_MAX : told + PUBLISH_BYTES - 1;
+    uint64_t told = manager->published, peak = WR_OWN(manager->peak_in_use);
+    uint64_t above = manager->alone ? UINT64_MAX : told + PUBLISH_BYTES - 1;
+    manager->publish_above = above;
     manager->publish_below =
         manager->alone || told < PUBLISH_BYTES ? 0 : told - PUBLISH_BYTES + 1;
+    manager->heed_above = above < peak ? above : peak;
 }
 
 /* A second stream comes: from now on all tell the bank what they hold. */
@@ -89,7 +91,7 @@ weir_result wr_manager_init(wr_manager *manager, wr_bank *bank, weir_driver_stre
     end_solitude(bank);
     manager->bank = bank;
     manager->alone = bank->roster_count == 0;
-    set_publishing(manager);
+    set_limits(manager);
     manager->stream = stream;
     manager->serial = wr_guard_event(bank);
     manager->epoch = 1;
@@ -187,48 +189,19 @@ WR_COLD void wr_manager_publish(wr_manager *manager)
             wr_counter_raise(&bank->peak_in_use, before + change);
         }
     }
-    set_publishing(manager);
+    set_limits(manager);
 }
 
-static inline void enter_books(wr_manager *manager, wr_pool *pool, wr_slice *slice,
-                               uint64_t bytes, uint64_t tag, uint64_t charged_bytes)
+WR_COLD void wr_manager_heed(wr_manager *manager)
 {
-    slice->held.requested_bytes = bytes;
-    slice->held.uses = 0;
-    slice->alignment_shift = 0;
-    slice->tag = (uint16_t)tag;
-    WR_ADD(pool->books.in_use, bytes);
-    WR_ADD(pool->books.entered, 1);
-    if (WR_UNLIKELY(bytes > WR_OWN(pool->books.largest))) {
-        WR_PUT(pool->books.largest, bytes);
-    }
-    uint64_t in_use = WR_OWN(manager->in_use) + bytes;
-    WR_PUT(manager->in_use, in_use);
-    if (WR_UNLIKELY(tag != 0)) {
-        wr_tags_enter(&manager->bank->tags[tag], slice, bytes, charged_bytes);
-    }
-    if (WR_UNLIKELY(in_use > manager->publish_above)) {
-        wr_manager_publish(manager);
-    }
-}
-
-static inline void leave_books(wr_manager *manager, wr_bank *bank, wr_pool *pool,
-                               wr_slice *slice)
-{
-    uint64_t change = 0 - slice->held.requested_bytes;
-    WR_ADD(pool->books.in_use, change);
-    WR_ADD(pool->books.left, 1);
     uint64_t in_use = WR_OWN(manager->in_use);
-    if (WR_UNLIKELY(in_use > WR_OWN(manager->peak_in_use))) {
+    if (in_use > WR_OWN(manager->peak_in_use)) {
         WR_PUT(manager->peak_in_use, in_use);
     }
-    in_use += change;
-    WR_PUT(manager->in_use, in_use);
-    if (WR_LIKELY(slice->tag != 0)) { /* either way; tagged ones in line */
-        wr_tags_leave(bank, slice, change);
-    }
-    if (WR_UNLIKELY(in_use < manager->publish_below)) {
+    if (in_use > manager->publish_above) {
         wr_manager_publish(manager);
+    } else {
+        set_limits(manager);
     }
 }
 
@@ -264,23 +237,7 @@ void wr_manager_lock(wr_manager *manager)
             atomic_load_explicit(&manager->remote, memory_order_relaxed) != 0, 0)) {
         wr_manager_drain(manager);
     }
-#if WEIR_CHECK >= 3
-    if (++manager->walk_step % WR_WALK_STEP == 0) {
-        WR_ASSERT(wr_manager_walk(manager) == NULL);
-    }
-#endif
-}
-
-/* A record whose generations have run out makes way for a fresh one. */
-static WR_COLD wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
-{
-    while (wr_word_generation(atomic_load(&slice->word)) == 0 &&
-           manager->cache.count > 0) {
-        wr_slice *fresh = wr_slab_pop(&manager->cache);
-        wr_page_replace(wr_page_get(slice->page), slice, fresh);
-        slice = fresh;
-    }
-    return slice;
+    wr_manager_check(manager);
 }
 
 /* A slice of a tag with a limit may be larger than what was charged, as pages are that
@@ -338,13 +295,8 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
         slice = charge_rest(manager, pool, slice, request);
     }
     if (slice != NULL) {
-        if (__builtin_expect(wr_word_generation(atomic_load_explicit(
-                                 &slice->word, memory_order_relaxed)) == 0,
-                             0)) {
-            slice = retire_record(manager, slice);
-        }
-        enter_books(manager, pool, slice, request->requested_bytes, request->tag,
-                    request->charge == NULL ? 0 : request->charge->bytes);
+        slice = wr_hot_enter(manager, pool, slice, request->requested_bytes, request->tag,
+                             request->charge == NULL ? 0 : request->charge->bytes);
         slice->alignment_shift = request->alignment_shift;
         if (recording != NULL) {
             wr_graph_note(recording, slice);
@@ -394,112 +346,6 @@ weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
     }
     *slice_out = slice;
     return WEIR_OK;
-}
-
-/* Under the lock. A request is hot when nothing waits to be looked at and its pool just
- * cuts. */
-static inline wr_slice *reserve_hot(wr_manager *manager, uint64_t bytes, uint64_t tag)
-{
-    uint64_t extent_bytes = (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1);
-    const wr_route *route = manager->routes;
-    while (extent_bytes > route->bytes) {
-        route++;
-    }
-    wr_pool *pool = route->pool;
-    if (WR_UNLIKELY(bytes >= WR_TIGHT_BYTES && wr_pool_is_tight(pool))) {
-        return NULL;
-    }
-    if (WR_UNLIKELY(!pool->plain || manager->cache.count < WR_POOL_SPARES ||
-                    (manager->batch | manager->groups | manager->sharing) != 0)) {
-        return NULL;
-    }
-    wr_sequence_begin(&manager->sequence);
-    wr_slice *slice = wr_pool_try_reserve_plain(pool, extent_bytes);
-    if (WR_LIKELY(slice != NULL)) {
-        if (WR_UNLIKELY(wr_word_generation(atomic_load_explicit(
-                            &slice->word, memory_order_relaxed)) == 0)) {
-            slice = retire_record(manager, slice);
-        }
-        enter_books(manager, pool, slice, bytes, tag, 0);
-    }
-    wr_sequence_end(&manager->sequence);
-    return slice;
-}
-
-WR_FLAT wr_slice *wr_manager_reserve_hot(wr_manager *manager, uint64_t bytes,
-                                         uint64_t tag)
-{
-    wr_manager_lock(manager);
-    wr_slice *slice = reserve_hot(manager, bytes, tag);
-    wr_manager_unlock(manager);
-    return slice;
-}
-
-/* ---- release ---- */
-
-static void release_locked(wr_manager *manager, wr_slice *slice)
-{
-    wr_bank *bank = manager->bank;
-    wr_pool *pool = slice->pool;
-    if (__builtin_expect(WR_OWN(bank->parked) != 0, 0)) {
-        bank->wake(bank);
-    }
-    wr_sequence_begin(&manager->sequence);
-    leave_books(manager, bank, pool, slice);
-    if (__builtin_expect(slice->held.uses == 0, 1)) {
-        manager->dirty = true;
-        wr_pool_release(pool, slice, wr_manager_mark(manager));
-    } else {
-        WR_ADD(pool->books.limbo, slice->extent_bytes);
-        wr_waits_defer(manager, slice);
-    }
-    wr_sequence_end(&manager->sequence);
-}
-
-static WR_COLD void push_remote(wr_manager *manager, wr_slice *slice)
-{
-    wr_slice_id id = wr_slice_id_of(slice);
-    /* Requested first, and read last: a reader in between takes the rest for padding,
-     * and never an extent without what was requested of it. */
-    atomic_fetch_add_explicit(&manager->remote_requested, slice->held.requested_bytes,
-                              memory_order_acq_rel);
-    atomic_fetch_add_explicit(&manager->remote_extent, slice->extent_bytes,
-                              memory_order_acq_rel);
-    wr_slice_id head = atomic_load_explicit(&manager->remote, memory_order_relaxed);
-    do {
-        slice->held.link = head;
-    } while (!atomic_compare_exchange_weak_explicit(
-        &manager->remote, &head, id, memory_order_release, memory_order_relaxed));
-}
-
-WR_COLD void wr_manager_drain(wr_manager *manager)
-{
-    wr_slice_id id = atomic_exchange_explicit(&manager->remote, 0, memory_order_acquire);
-    while (id != 0) {
-        wr_slice *slice = wr_slice_get(id);
-        id = slice->held.link;
-        uint64_t requested = slice->held.requested_bytes, extent = slice->extent_bytes;
-        wr_sequence_begin(&manager->sequence);
-        atomic_fetch_sub_explicit(&manager->remote_requested, requested,
-                                  memory_order_acq_rel);
-        atomic_fetch_sub_explicit(&manager->remote_extent, extent, memory_order_acq_rel);
-        wr_sequence_end(&manager->sequence);
-        release_locked(manager, slice);
-    }
-}
-
-WR_FLAT void wr_manager_release(wr_slice *slice)
-{
-    wr_manager *manager = slice->pool->manager;
-    if (__builtin_expect(!wr_lock_try(&manager->lock), 0)) {
-        push_remote(manager, slice);
-        return;
-    }
-    release_locked(manager, slice);
-    if (__builtin_expect(manager->batch_count >= WR_BATCH_MAX, 0)) {
-        wr_waits_close_batch(manager);
-    }
-    wr_lock_leave(&manager->lock);
 }
 
 /* ---- reading ---- */

@@ -104,16 +104,23 @@ typedef struct wr_manager {
     weir_driver_stream stream;
     char name[WR_NAME_BYTES];
 
-    /* Releases by threads that did not get the lock: a list linked by held.link, and what
-     * it moves from in_use and padding to deferred. Anyone pushes, the lock's holder
-     * drains. */
-    _Atomic wr_slice_id remote;
-    wr_counter remote_requested, remote_extent;
-
-    /* Releases with uses elsewhere (waits.c). */
-    wr_slice_id batch; /* not fenced yet, linked by held.link */
+    /* What an allocation must look at first, and all of it at once. */
+    union {
+        struct {
+            /* Releases by threads that did not get the lock: a list linked by held.link.
+             * Anyone pushes, the lock's holder drains. */
+            _Atomic wr_slice_id remote;
+            /* Releases with uses elsewhere (waits.c). */
+            wr_slice_id batch;  /* not fenced yet, linked by held.link */
+            wr_slice_id groups; /* fenced */
+            uint32_t sharing; /* others want what has not passed yet: allocations to go on
+                                 closing epochs */
+        };
+        wr_counter waiting[2]; /* 0: none of these */
+    };
+    wr_counter remote_requested, remote_extent; /* what the list moves from in_use and
+                                                   padding to deferred */
     uint32_t batch_count;
-    wr_slice_id groups;                     /* fenced */
     uint32_t polls;                         /* number of the last poll, never 0 */
     wr_slice_id epoch_wait[WR_EPOCH_SLOTS]; /* fences of closed epochs, by epoch */
     weir_driver_fence closing_fence;
@@ -130,8 +137,6 @@ typedef struct wr_manager {
 #if WEIR_CHECK >= 3
     uint32_t walk_step;
 #endif
-    uint32_t sharing; /* others want what has not passed yet: allocations to go on closing
-                         epochs */
     /* Windows (graph.h, capture.h). */
     _Atomic uint32_t window_depth;        /* persistent windows that are open */
     struct weir_graph *_Atomic recording; /* guard: lock and graphs_lock */
@@ -140,13 +145,14 @@ typedef struct wr_manager {
     weir_driver_fence capture_fence; /* capturing: what was queued before; 0: nothing */
     uint64_t capture_ms;             /* capturing: since when */
 
-    uint32_t polled;                       /* allocations since waits were last polled */
-    wr_counter in_use, peak_in_use;        /* the peak is looked at when in_use falls */
+    uint32_t polled; /* allocations since waits were last polled */
+    wr_counter in_use, peak_in_use;
     uint64_t published;                    /* in_use as the bank has been told */
     uint64_t publish_above, publish_below; /* in_use beyond makes it tell the bank */
-    bool alone;                            /* its peak is the device's: it need not */
-    uint32_t unhurried;                    /* requests that the hot path did not serve */
-    wr_route routes[WR_ROUTE_MAX];         /* by bytes; the last one goes to UINT64_MAX */
+    uint64_t heed_above; /* in_use beyond is for wr_manager_heed: that, or a new peak */
+    bool alone;          /* its peak is the device's: it need not */
+    uint32_t unhurried;  /* requests that the hot path did not serve */
+    wr_route routes[WR_ROUTE_MAX]; /* by bytes; the last one goes to UINT64_MAX */
 } wr_manager;
 
 typedef struct wr_options {
@@ -302,10 +308,12 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
 weir_result wr_manager_reserve(wr_manager *manager, const wr_request *request,
                                wr_slice **slice);
 
-/* The same for an ordinary request, from what is there; NULL: reserve must do it. */
-wr_slice *wr_manager_reserve_hot(wr_manager *manager, uint64_t bytes, uint64_t tag);
+/* The same for an ordinary request of a stream without a gate, whose tag has no limit
+ * (hot.c): a buffer with one reference. */
+weir_result wr_manager_create(wr_manager *manager, uint64_t bytes, uint64_t tag,
+                              weir_buffer *buffer);
 
-/* The last reference to a slice is gone. Never waits, never fails. */
+/* The last reference to a slice is gone (hot.c). Never waits, never fails. */
 void wr_manager_release(wr_slice *slice);
 
 /* Under the lock: processes releases that other threads left. */
@@ -320,8 +328,10 @@ static inline uint64_t wr_manager_mark(const wr_manager *manager)
 
 /* Under the lock: tells the bank the change of in_use since the last time. */
 void wr_manager_publish(wr_manager *manager);
+/* Under the lock: in_use has risen above heed_above. */
+void wr_manager_heed(wr_manager *manager);
 
-/* The most that in_use ever was: what it falls from is the most since it fell last. */
+/* The most that in_use ever was, also while it rises. */
 static inline uint64_t wr_manager_peak(const wr_manager *manager)
 {
     uint64_t peak = WR_GET(manager->peak_in_use), in_use = WR_GET(manager->in_use);

@@ -202,7 +202,9 @@ static weir_result start(growth *g)
 {
     WR_TRY(open_range(g));
     lock_both(g);
-    g->page = g->backing.page = g->pool->range = g->class->bank.range = g->class->range;
+    g->page = g->backing.page = g->class->range;
+    wr_pool_set_range(g->pool, g->page);
+    wr_pool_set_range(&g->class->bank, g->page);
     wr_place place;
     bool found = find(g, &place);
     bool prepared = found && prepare(g);
@@ -295,7 +297,8 @@ static void settle_books(growth *g)
     }
     if (made > 0) {
         uint64_t entered = WR_OWN(g->pool->books.entered);
-        g->pool->tight_until = entered >= TIGHT_WARM_UP ? entered + TIGHT_REQUESTS : 0;
+        wr_pool_begin_tight(g->pool,
+                            entered >= TIGHT_WARM_UP ? entered + TIGHT_REQUESTS : 0);
         wr_bank_add_reserved(g->bank, g->class, made, made / granule);
     }
 }

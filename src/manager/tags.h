@@ -36,13 +36,11 @@ size_t wr_tags_list(wr_bank *bank, weir_tag_usage *tags, size_t capacity);
 /* The peak is no less than that. */
 WR_COLD void wr_tags_raise_peak(wr_bank *bank, uint64_t tag, uint64_t in_use);
 
-/* A held slice got a tag. `charged_bytes` of its extent are counted already. */
-static inline void wr_tags_enter(wr_tag_count *tag, const wr_slice *slice, uint64_t bytes,
-                                 uint64_t charged_bytes)
+/* A held slice got a tag. `extent_bytes` of it are not counted already. */
+static inline void wr_tags_enter(wr_tag_count *tag, uint64_t extent_bytes, uint64_t bytes)
 {
     atomic_fetch_add_explicit(&tag->live, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&tag->extents, slice->extent_bytes - charged_bytes,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&tag->extents, extent_bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&tag->in_use, bytes, memory_order_relaxed);
 }
 

@@ -216,6 +216,49 @@ static inline void wr_page_split(wr_page *page, wr_slice *slice, uint64_t end,
     slice->next = rest_id;
 }
 
+/* A slice that has none before it now begins its span. */
+static inline void wr_page_begin_span(const wr_slice *slice)
+{
+    wr_page *page = wr_page_get(slice->page);
+    page->granules[wr_page_granule(page, slice->address)].first = wr_slice_id_of(slice);
+}
+
+/* Cuts the first `bytes` off `run`: they become `front`, a spare of the same page and
+ * pool, whose state the caller sets. */
+static inline void wr_page_cut(wr_slice *run, uint64_t bytes, wr_slice *front)
+{
+    wr_slice_id id = wr_slice_id_of(front), previous = run->prev;
+    front->address = run->address;
+    front->extent_bytes = bytes;
+    front->pool = run->pool;
+    front->prev = previous;
+    front->next = wr_slice_id_of(run);
+    front->page = run->page;
+    run->address += bytes;
+    run->extent_bytes -= bytes;
+    run->prev = id;
+    if (previous != 0) {
+        wr_slice_get(previous)->next = id;
+    } else {
+        wr_page_begin_span(front);
+    }
+}
+
+/* The reverse: `run` grows by `front`, the slice before it, whose record becomes spare
+ * (the caller's to push). */
+static inline void wr_page_absorb(wr_slice *run, const wr_slice *front)
+{
+    wr_slice_id previous = front->prev;
+    run->address = front->address;
+    run->extent_bytes += front->extent_bytes;
+    run->prev = previous;
+    if (previous != 0) {
+        wr_slice_get(previous)->next = wr_slice_id_of(run);
+    } else {
+        wr_page_begin_span(run);
+    }
+}
+
 /* Joins `slice` with the slice behind it, whose record becomes spare (the caller's to
  * push). */
 static inline wr_slice *wr_page_join(wr_page *page, wr_slice *slice)

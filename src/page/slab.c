@@ -36,8 +36,9 @@ bool wr_slab_open(void)
     return opened;
 }
 
-/* Backs one more chunk and lists its records, lowest first. Record 0 is never handed out,
- * nor is the last chunk, so that the end has 32 bits too. */
+/* Backs one more chunk and lists its records, lowest first. Record 0 is never handed out
+ * (its generation 0 makes it a spare that is no good); nor is the last chunk, so that the
+ * end has 32 bits too. */
 static bool grow(void)
 {
     size_t begin = slab.end;
@@ -49,8 +50,8 @@ static bool grow(void)
     while (id > begin) {
         id -= sizeof(wr_slice);
         wr_slice *slice = wr_slice_get((wr_slice_id)id);
-        atomic_init(&slice->word, UINT64_C(1) << 32);
         if (id != 0) {
+            atomic_init(&slice->word, UINT64_C(1) << 32);
             slice->next = slab.first;
             slab.first = (wr_slice_id)id;
             slab.count++;

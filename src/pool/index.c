@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "index.h"
 
-wr_index wr_index_none;
+#include "base/memory.h"
+
+wr_index wr_index_none = {.map[WR_INDEX_WORDS - 1] = UINT64_C(1) << 63};
+
+wr_index *wr_index_create(uint32_t count)
+{
+    wr_index *indexes = wr_host_alloc(count * sizeof *indexes);
+    for (uint32_t i = 0; i < count && indexes != NULL; i++) {
+        wr_index_init(&indexes[i]);
+    }
+    return indexes;
+}
 
 /* What tells slices of equal extent apart; twins have the same. */
 static inline uint64_t rank(const wr_slice *slice)
@@ -24,7 +35,7 @@ static inline bool is_before(const wr_slice *node, uint64_t extent_bytes,
 void wr_index_tree_insert(wr_index *index, wr_slice *slice)
 {
     uint64_t extent_bytes = slice->extent_bytes, own_rank = rank(slice);
-    wr_slice_id *link = &index->root[slice->bin], *place = NULL;
+    wr_slice_id *link = wr_index_root(index, slice->bin), *place = NULL;
     while (*link != 0) {
         wr_slice *node = wr_slice_get(*link);
         if (wr_index_are_twins(node, slice)) {
@@ -58,7 +69,7 @@ void wr_index_tree_insert(wr_index *index, wr_slice *slice)
 }
 
 /* Replaces the node at `*link` by its next twin, or else by its merged subtrees. */
-static inline void unhook(wr_index *index, unsigned bin, wr_slice_id *link)
+static inline void unhook(wr_index *index, uint64_t bin, wr_slice_id *link)
 {
     wr_slice *node = wr_slice_get(*link);
     wr_slice_id left = node->free.left, right = node->free.right;
@@ -82,7 +93,7 @@ static inline void unhook(wr_index *index, unsigned bin, wr_slice_id *link)
         }
     }
     *link = left | right;
-    if (index->root[bin] == 0) {
+    if (*wr_index_root(index, bin) == 0) {
         wr_index_clear(index, bin);
     }
 }
@@ -91,7 +102,7 @@ void wr_index_tree_remove(wr_index *index, wr_slice *slice)
 {
     uint64_t extent_bytes = slice->extent_bytes, own_rank = rank(slice);
     wr_slice_id id = wr_slice_id_of(slice);
-    wr_slice_id *link = &index->root[slice->bin];
+    wr_slice_id *link = wr_index_root(index, slice->bin);
     while (*link != id) {
         WR_ASSERT(*link != 0);
         wr_slice *node = wr_slice_get(*link);
@@ -121,17 +132,17 @@ static inline wr_slice_id *seek(const wr_slice_id *link, uint64_t extent_bytes,
 
 /* The same in the whole index, from `*bin` on, which becomes the node's. */
 static inline wr_slice_id *seek_from(const wr_index *index, uint64_t extent_bytes,
-                                     uint64_t extent_rank, unsigned *bin)
+                                     uint64_t extent_rank, uint64_t *bin)
 {
-    wr_slice_id *link = seek(&index->root[*bin], extent_bytes, extent_rank);
-    if (link == NULL) {
-        *bin = wr_index_next_bin(index, *bin);
-        link = *bin == 0 ? NULL : seek(&index->root[*bin], 0, 0);
+    wr_slice_id *link = seek(wr_index_root(index, *bin), extent_bytes, extent_rank);
+    if (link == NULL && *bin != WR_INDEX_LAST) {
+        *bin = wr_index_find_bin(index, *bin + 1);
+        link = seek(wr_index_root(index, *bin), 0, 0);
     }
     return link;
 }
 
-wr_slice *wr_index_tree_take(wr_index *index, uint64_t extent_bytes, unsigned bin)
+wr_slice *wr_index_tree_take(wr_index *index, uint64_t extent_bytes, uint64_t bin)
 {
     wr_slice_id *link = seek_from(index, extent_bytes, 0, &bin);
     if (link == NULL) {
@@ -147,6 +158,12 @@ wr_slice *wr_index_tree_take(wr_index *index, uint64_t extent_bytes, unsigned bi
     return slice;
 }
 
+wr_slice *wr_index_take(wr_index *index, uint64_t extent_bytes)
+{
+    uint64_t bin = wr_index_find_bin(index, wr_index_bin(extent_bytes));
+    return bin == WR_INDEX_LAST ? NULL : wr_index_take_from(index, extent_bytes, bin);
+}
+
 wr_slice *wr_index_take_equal(wr_index *index, uint64_t extent_bytes)
 {
     wr_slice *node = wr_index_find(index, extent_bytes);
@@ -157,7 +174,7 @@ wr_slice *wr_index_take_equal(wr_index *index, uint64_t extent_bytes)
 wr_slice *wr_index_find(const wr_index *index, uint64_t extent_bytes)
 {
     extent_bytes = extent_bytes < WR_UNIT_BYTES ? WR_UNIT_BYTES : extent_bytes;
-    unsigned bin = wr_index_bin(extent_bytes);
+    uint64_t bin = wr_index_bin(extent_bytes);
     const wr_slice_id *link = seek_from(index, extent_bytes, 0, &bin);
     return link == NULL ? NULL : wr_slice_get(*link);
 }
@@ -167,30 +184,29 @@ wr_slice *wr_index_next(const wr_index *index, const wr_slice *slice)
     if (slice->free.next_twin != 0) {
         return wr_slice_get(slice->free.next_twin);
     }
-    unsigned bin = slice->bin;
+    uint64_t bin = slice->bin;
     const wr_slice_id *link =
         seek_from(index, slice->extent_bytes, rank(slice) + 1, &bin);
     return link == NULL ? NULL : wr_slice_get(*link);
 }
 
-/* The last bin below `end` that is not empty, WR_INDEX_BINS if there is none. */
-static unsigned previous_bin(const wr_index *index, unsigned end)
+/* The last bin below `end` that is not empty, WR_INDEX_LAST if there is none. */
+static uint64_t previous_bin(const wr_index *index, uint64_t end)
 {
-    unsigned word = end / 64;
-    uint64_t bits =
-        end % 64 == 0 ? 0 : index->map[word] << (64 - end % 64) >> (64 - end % 64);
+    uint64_t word = end / 64;
+    uint64_t bits = *wr_index_word(index, end) & ~(~UINT64_C(0) << (end % 64));
     while (bits == 0) {
-        if (word-- == 0) {
-            return WR_INDEX_BINS;
+        if (word-- == WR_INDEX_FIRST / 64) {
+            return WR_INDEX_LAST;
         }
-        bits = index->map[word];
+        bits = *wr_index_word(index, word * 64);
     }
-    return word * 64 + 63u - (unsigned)__builtin_clzll(bits);
+    return word * 64 + 63u - (uint64_t)__builtin_clzll(bits);
 }
 
-static wr_slice *last_of(const wr_index *index, unsigned bin)
+static wr_slice *last_of(const wr_index *index, uint64_t bin)
 {
-    wr_slice *node = wr_slice_get(index->root[bin]);
+    wr_slice *node = wr_slice_get(*wr_index_root(index, bin));
     while (node->free.right != 0) {
         node = wr_slice_get(node->free.right);
     }
@@ -201,9 +217,9 @@ static wr_slice *last_of(const wr_index *index, unsigned bin)
 static wr_slice *find_before(const wr_index *index, uint64_t extent_bytes,
                              uint64_t extent_rank)
 {
-    unsigned bin = wr_index_bin(extent_bytes);
+    uint64_t bin = wr_index_bin(extent_bytes);
     wr_slice *best = NULL;
-    for (wr_slice_id id = index->root[bin]; id != 0;) {
+    for (wr_slice_id id = *wr_index_root(index, bin); id != 0;) {
         wr_slice *node = wr_slice_get(id);
         bool before = is_before(node, extent_bytes, extent_rank);
         best = before ? node : best;
@@ -211,7 +227,7 @@ static wr_slice *find_before(const wr_index *index, uint64_t extent_bytes,
     }
     if (best == NULL) {
         bin = previous_bin(index, bin);
-        best = bin == WR_INDEX_BINS ? NULL : last_of(index, bin);
+        best = bin == WR_INDEX_LAST ? NULL : last_of(index, bin);
     }
     return best;
 }
@@ -230,16 +246,15 @@ wr_slice *wr_index_next_below(const wr_index *index, const wr_slice *slice)
 
 uint64_t wr_index_largest(const wr_index *index)
 {
-    unsigned bin = previous_bin(index, WR_INDEX_BINS);
-    return bin == WR_INDEX_BINS ? 0 : last_of(index, bin)->extent_bytes;
+    uint64_t bin = previous_bin(index, WR_INDEX_LAST);
+    return bin == WR_INDEX_LAST ? 0 : last_of(index, bin)->extent_bytes;
 }
 
 /* ---- walker ---- */
 
 typedef struct tree_walk {
     wr_slice_state state;
-    unsigned bin;
-    uint64_t count, bytes;
+    uint64_t bin, count, bytes;
     const wr_slice *before; /* the node last visited */
     const char *wrong;
 } tree_walk;
@@ -300,13 +315,14 @@ const char *wr_index_walk(const wr_index *index, wr_slice_state state, uint64_t 
                           uint64_t *bytes)
 {
     tree_walk walk = {.state = state};
-    for (walk.bin = 0; walk.bin < WR_INDEX_BINS; walk.bin++) {
-        bool marked = (index->map[walk.bin / 64] >> (walk.bin % 64) & 1) != 0;
-        if (marked != (index->root[walk.bin] != 0)) {
+    for (walk.bin = WR_INDEX_FIRST; walk.bin <= WR_INDEX_LAST; walk.bin++) {
+        wr_slice_id root = *wr_index_root(index, walk.bin);
+        bool marked = (*wr_index_word(index, walk.bin) >> (walk.bin % 64) & 1) != 0;
+        if (marked != (root != 0 || walk.bin == WR_INDEX_LAST)) {
             return "a free index's bitmap does not fit its bins";
         }
         walk.before = NULL;
-        walk_tree(&walk, index->root[walk.bin], UINT64_MAX);
+        walk_tree(&walk, root, UINT64_MAX);
     }
     *count += walk.count;
     *bytes += walk.bytes;

@@ -2,7 +2,7 @@
 /* The free index: exact best fit in O(log n).
  *
  * Slices are binned by size, 32 bins per doubling, so that up to 64 units each size has a
- * bin of its own. A bitmap of 20 words finds the next bin that is not empty. Inside a bin
+ * bin of its own. A bitmap of 21 words finds the next bin that is not empty. Inside a bin
  * a treap (Seidel and Aragon, "Randomized Search Trees", 1996) orders by extent, and
  * large slices by address too; priorities are a hash of both, so that a tree's shape
  * depends on nothing else. Small slices of equal extent are twins: the first is the
@@ -26,8 +26,14 @@
 #include <stddef.h>
 
 #define WR_INDEX_SUB_SHIFT 5u /* 32 bins per doubling */
-#define WR_INDEX_BINS (40u << WR_INDEX_SUB_SHIFT)
+#define WR_INDEX_BINS (42u << WR_INDEX_SUB_SHIFT)
 #define WR_INDEX_WORDS (WR_INDEX_BINS / 64u)
+
+/* A bin's number is what the extent's double gives, so that nothing needs to be taken off
+ * before it is stored; the arrays begin at WR_INDEX_FIRST, a multiple of 64. The last bin
+ * is marked, and empty: who looks for a bin that is not empty always finds one. */
+#define WR_INDEX_FIRST (UINT64_C(1030) << WR_INDEX_SUB_SHIFT)
+#define WR_INDEX_LAST (WR_INDEX_FIRST + WR_INDEX_BINS - 1)
 
 typedef struct wr_index {
     uint64_t map[WR_INDEX_WORDS]; /* which bins are not empty */
@@ -37,16 +43,34 @@ typedef struct wr_index {
 /* An index that is empty and stays so. */
 extern wr_index wr_index_none;
 
-/* A double's exponent and the first bits of its fraction are the bin. Extents are below
- * 2^53, so that the conversion is exact. */
-static inline unsigned wr_index_bin(uint64_t extent_bytes)
+/* Of zeroed memory. */
+static inline void wr_index_init(wr_index *index)
+{
+    index->map[WR_INDEX_WORDS - 1] = UINT64_C(1) << 63;
+}
+
+/* So many on the heap; NULL: no host memory. Freed by wr_host_free. */
+wr_index *wr_index_create(uint32_t count);
+
+/* A double's exponent and the first bits of its fraction are the bin. Extents are whole
+ * units below 2^48, so that the conversion is exact. */
+static inline uint64_t wr_index_bin(uint64_t extent_bytes)
 {
     union {
         double number;
         uint64_t bits;
     } extent = {.number = (double)(int64_t)extent_bytes};
-    return (unsigned)(extent.bits >> (52u - WR_INDEX_SUB_SHIFT)) -
-           ((1023u + WR_UNIT_SHIFT) << WR_INDEX_SUB_SHIFT);
+    return extent.bits >> (52u - WR_INDEX_SUB_SHIFT);
+}
+
+static inline wr_slice_id *wr_index_root(const wr_index *index, uint64_t bin)
+{
+    return (wr_slice_id *)&index->root[bin - WR_INDEX_FIRST];
+}
+
+static inline uint64_t *wr_index_word(const wr_index *index, uint64_t bin)
+{
+    return (uint64_t *)&index->map[bin / 64 - WR_INDEX_FIRST / 64];
 }
 
 /* Slices below have twins; large ones are told apart by address, so that low addresses
@@ -63,7 +87,7 @@ static inline bool wr_index_are_twins(const wr_slice *one, const wr_slice *other
 void wr_index_tree_insert(wr_index *index, wr_slice *slice);
 void wr_index_tree_remove(wr_index *index, wr_slice *slice);
 /* `bin` is the first from the extent's on that is not empty. */
-wr_slice *wr_index_tree_take(wr_index *index, uint64_t extent_bytes, unsigned bin);
+wr_slice *wr_index_tree_take(wr_index *index, uint64_t extent_bytes, uint64_t bin);
 
 /* Hangs a slice on its twin that is the node. */
 static inline void wr_index_hang(wr_slice *node, wr_slice *slice)
@@ -87,29 +111,45 @@ static inline void wr_index_unhang(wr_slice *slice)
     }
 }
 
-WR_INLINE void wr_index_insert(wr_index *index, wr_slice *slice)
+/* Puts a slice whose links are 0 into a bin, its own, that is empty. */
+WR_INLINE void wr_index_fill(wr_index *index, wr_slice *slice, uint64_t bin)
 {
-    unsigned bin = wr_index_bin(slice->extent_bytes);
-    wr_slice_id root = index->root[bin];
+    WR_ASSERT(bin < WR_INDEX_LAST && (slice->free.subtrees | slice->free.twins) == 0);
     slice->bin = (uint16_t)bin;
-    if (root != 0) {
-        wr_slice *node = wr_slice_get(root);
-        if (wr_index_are_twins(node, slice)) {
-            wr_index_hang(node, slice);
-        } else {
-            wr_index_tree_insert(index, slice);
-        }
-        return;
-    }
-    slice->free.subtrees = slice->free.twins = 0;
-    index->root[bin] = wr_slice_id_of(slice);
-    index->map[bin / 64] |= UINT64_C(1) << (bin % 64);
+    *wr_index_root(index, bin) = wr_slice_id_of(slice);
+    *wr_index_word(index, bin) |= UINT64_C(1) << (bin % 64);
 }
 
-static inline void wr_index_clear(wr_index *index, unsigned bin)
+WR_INLINE void wr_index_insert(wr_index *index, wr_slice *slice)
 {
-    index->root[bin] = 0;
-    index->map[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+    uint64_t bin = wr_index_bin(slice->extent_bytes);
+    wr_slice_id root = *wr_index_root(index, bin);
+    if (root == 0) {
+        slice->free.subtrees = slice->free.twins = 0;
+        wr_index_fill(index, slice, bin);
+        return;
+    }
+    wr_slice *node = wr_slice_get(root);
+    slice->bin = (uint16_t)bin;
+    if (wr_index_are_twins(node, slice)) {
+        wr_index_hang(node, slice);
+    } else {
+        wr_index_tree_insert(index, slice);
+    }
+}
+
+/* Takes the only slice out of a bin. */
+WR_INLINE void wr_index_clear(wr_index *index, uint64_t bin)
+{
+    *wr_index_root(index, bin) = 0;
+    *wr_index_word(index, bin) &= ~(UINT64_C(1) << (bin % 64));
+}
+
+/* Whether a slice of the index has its bin to itself. */
+WR_INLINE bool wr_index_is_alone(const wr_index *index, const wr_slice *slice)
+{
+    return (slice->free.subtrees | slice->free.twins) == 0 &&
+           *wr_index_root(index, slice->bin) == wr_slice_id_of(slice);
 }
 
 /* The slice must be in the index, with the extent and address it was inserted with. */
@@ -117,40 +157,36 @@ WR_INLINE void wr_index_remove(wr_index *index, wr_slice *slice)
 {
     if (slice->free.previous_twin != 0) {
         wr_index_unhang(slice);
-    } else if ((slice->free.subtrees | slice->free.twins) == 0 &&
-               index->root[slice->bin] == wr_slice_id_of(slice)) {
+    } else if (wr_index_is_alone(index, slice)) {
         wr_index_clear(index, slice->bin);
     } else {
         wr_index_tree_remove(index, slice);
     }
 }
 
-/* The first bin behind `bin` that is not empty, 0 if there is none. */
-static inline unsigned wr_index_next_bin(const wr_index *index, unsigned bin)
+/* The first bin from `bin` on that is not empty, or the last of all. */
+WR_INLINE uint64_t wr_index_find_bin(const wr_index *index, uint64_t bin)
 {
-    unsigned word = bin / 64;
-    uint64_t bits = index->map[word] & (~UINT64_C(1) << (bin % 64));
-    while (bits == 0) {
-        if (++word == WR_INDEX_WORDS) {
-            return 0;
-        }
-        bits = index->map[word];
+    uint64_t word = bin / 64;
+    uint64_t bits = index->map[word - WR_INDEX_FIRST / 64] >> (bin % 64);
+    if (bits != 0) {
+        return (uint32_t)bin + (uint32_t)__builtin_ctzll(bits);
     }
-    return word * 64 + (unsigned)__builtin_ctzll(bits);
+    do {
+        word++;
+        bits = index->map[word - WR_INDEX_FIRST / 64];
+    } while (bits == 0);
+    return (uint32_t)word * 64 + (uint32_t)__builtin_ctzll(bits);
 }
 
 /* Takes out a slice of the smallest extent of at least `extent_bytes`, of equals the
- * youngest twin or the lowest; NULL if none is as large. */
-WR_INLINE wr_slice *wr_index_take(wr_index *index, uint64_t extent_bytes)
+ * youngest twin or the lowest; NULL if none is as large. `bin` is the first that is not
+ * empty from the extent's on; that of the last one, which has none, is record 0, so there
+ * must be records. */
+WR_INLINE wr_slice *wr_index_take_from(wr_index *index, uint64_t extent_bytes,
+                                       uint64_t bin)
 {
-    unsigned bin = wr_index_bin(extent_bytes);
-    if (index->root[bin] == 0) {
-        bin = wr_index_next_bin(index, bin);
-        if (bin == 0) {
-            return NULL;
-        }
-    }
-    wr_slice *node = wr_slice_get(index->root[bin]);
+    wr_slice *node = wr_slice_get(*wr_index_root(index, bin));
     if (node->free.subtrees != 0 || node->extent_bytes < extent_bytes) {
         return wr_index_tree_take(index, extent_bytes, bin);
     }
@@ -162,6 +198,8 @@ WR_INLINE wr_slice *wr_index_take(wr_index *index, uint64_t extent_bytes)
     wr_index_clear(index, bin);
     return node;
 }
+
+wr_slice *wr_index_take(wr_index *index, uint64_t extent_bytes);
 
 /* The same of exactly `extent_bytes`. */
 wr_slice *wr_index_take_equal(wr_index *index, uint64_t extent_bytes);

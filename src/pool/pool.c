@@ -9,14 +9,14 @@
 bool wr_pool_open(wr_pool *pool)
 {
     if (pool->index == &wr_index_none) {
-        wr_index *index = wr_host_alloc(sizeof *index);
+        wr_index *index = wr_index_create(1);
         if (index == NULL) {
             return false;
         }
         pool->index = index;
     }
     if (pool->layout->exact && pool->layout->granular && pool->kept == NULL) {
-        pool->kept = wr_host_alloc(sizeof *pool->kept);
+        pool->kept = wr_index_create(1);
         return pool->kept != NULL;
     }
     return true;
@@ -39,24 +39,23 @@ void wr_pool_close(wr_pool *pool)
 static inline wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_bytes,
                               bool whole)
 {
-    wr_page *page = pool->range;
-    if (page == NULL) {
-        page = wr_page_get(slice->page);
-        page->passed_over = false;
+    if (pool->range == NULL) {
+        wr_page_get(slice->page)->passed_over = false;
     }
     if (slice->extent_bytes > extent_bytes && !whole) {
-        wr_slice *rest = wr_slab_pop(pool->cache);
-        wr_page_split(page, slice, slice->address + extent_bytes, rest);
-        wr_index_insert(pool->index, rest);
+        wr_slice *run = slice;
+        slice = wr_slab_pop(pool->cache);
+        wr_page_cut(run, extent_bytes, slice);
+        wr_index_insert(pool->index, run);
     }
     slice->state = WR_SLICE_STATE_HELD;
     WR_SUB(pool->books.free, slice->extent_bytes);
     return slice;
 }
 
-wr_slice *wr_pool_try_reserve_plain(wr_pool *pool, uint64_t extent_bytes)
+wr_slice *wr_pool_try_reserve_plain(wr_pool *pool, uint64_t extent_bytes, uint64_t bin)
 {
-    wr_slice *slice = wr_index_take(pool->index, extent_bytes);
+    wr_slice *slice = wr_index_take_from(pool->index, extent_bytes, bin);
     if (WR_UNLIKELY(slice == NULL)) {
         return NULL;
     }
@@ -99,7 +98,8 @@ wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes)
     } else if (pool->layout->whole) {
         return reuse_page(pool, extent_bytes, pool->layout->slack_shift);
     }
-    return wr_pool_try_reserve_plain(pool, extent_bytes);
+    uint64_t bin = wr_index_find_bin(pool->index, wr_index_bin(extent_bytes));
+    return wr_pool_try_reserve_plain(pool, extent_bytes, bin);
 }
 
 wr_slice *wr_pool_try_reserve_loose(wr_pool *pool, uint64_t extent_bytes)
@@ -167,9 +167,9 @@ wr_slice *wr_pool_merge(wr_index *index, wr_slab_cache *cache, wr_page *page,
     return slice;
 }
 
-/* The same for slices that are in an index, for the hot path. Record 0 is no slice and
- * has no slice's state, so a missing neighbour is one that does not fit. */
-static inline void merge_free(wr_pool *pool, wr_page *page, wr_slice *slice)
+/* Record 0 is no slice and has no slice's state, so a missing neighbour is one that does
+ * not fit. */
+void wr_pool_merge_free(wr_pool *pool, wr_page *page, wr_slice *slice)
 {
     wr_slice *next = wr_slice_get(slice->next);
     if (next->state == WR_SLICE_STATE_FREE) {
@@ -208,7 +208,7 @@ void wr_pool_release(wr_pool *pool, wr_slice *slice, uint64_t mark)
         return;
     }
     wr_page_mark(page, slice, mark);
-    merge_free(pool, page, slice);
+    wr_pool_merge_free(pool, page, slice);
 }
 
 void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)

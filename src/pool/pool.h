@@ -44,6 +44,8 @@ typedef struct wr_pool {
     wr_slab_cache *cache;
     struct wr_manager *manager; /* NULL: the bank's */
     wr_page *range;             /* its class's, once it has one; NULL for whole pages */
+    wr_page *plain_range;       /* the same, if the pool is plain; else NULL */
+    uint64_t hot_bytes;         /* larger requests need a second look; see wr_pool_heed */
     bool plain;                 /* cuts slices from free runs: neither whole nor exact */
     uint32_t number;            /* its place in the preset */
     uint64_t granule_bytes;     /* of its ranges; 0: it has whole pages */
@@ -65,8 +67,9 @@ void wr_pool_close(wr_pool *pool);
 /* A held slice of at least `extent_bytes` (a multiple of the unit) cut from what the pool
  * has, or NULL. The cache has spares and the pool is open. */
 wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes);
-/* The same from a plain pool, for the hot path. */
-wr_slice *wr_pool_try_reserve_plain(wr_pool *pool, uint64_t extent_bytes);
+/* The same from a plain pool, whose first bin that is not empty, from the extent's on, is
+ * `bin`. */
+wr_slice *wr_pool_try_reserve_plain(wr_pool *pool, uint64_t extent_bytes, uint64_t bin);
 /* The same from a pool of whole pages, in a page of any size. */
 wr_slice *wr_pool_try_reserve_loose(wr_pool *pool, uint64_t extent_bytes);
 /* The same with an address that is a multiple of `alignment_bytes`, or an extent that has
@@ -80,6 +83,27 @@ static inline bool wr_pool_is_tight(const wr_pool *pool)
 {
     return WR_OWN(pool->books.entered) < pool->tight_until;
 }
+static inline void wr_pool_begin_tight(wr_pool *pool, uint64_t until)
+{
+    pool->tight_until = until;
+    pool->hot_bytes = 0;
+}
+
+/* Requests are hot up to the largest so far, while they are cut from the range without
+ * care. */
+static inline void wr_pool_heed(wr_pool *pool)
+{
+    bool hot = pool->plain_range != NULL && !wr_pool_is_tight(pool);
+    pool->hot_bytes = hot ? WR_OWN(pool->books.largest) : 0;
+}
+
+/* The pool has slices of a range from now on. */
+static inline void wr_pool_set_range(wr_pool *pool, wr_page *range)
+{
+    pool->range = range;
+    pool->plain_range = pool->plain ? range : NULL;
+}
+
 /* Cuts a held slice from a run that is out of the index, or from the next larger one, at
  * the end of either that leaves most whole granules. */
 WR_COLD wr_slice *wr_pool_carve_tight(wr_pool *pool, wr_slice *slice,
@@ -90,6 +114,8 @@ wr_slice *wr_pool_take(wr_pool *pool, wr_slice *slice);
 
 /* Makes a held or limbo slice free and leaves a mark on its granules. Cannot fail. */
 void wr_pool_release(wr_pool *pool, wr_slice *slice, uint64_t mark);
+/* Merges a free slice of a plain pool, not in its index yet, with its free neighbours. */
+void wr_pool_merge_free(wr_pool *pool, wr_page *page, wr_slice *slice);
 
 /* Undoes a reserve: the slice is free, and nothing waits for it that did not before. */
 void wr_pool_put_back(wr_pool *pool, wr_slice *slice);

@@ -3,13 +3,13 @@
  * always mapped, and its word says whether the generation still lives. */
 #include "checked.h"
 #include "device.h"
-#include "handle.h"
 #include "tag.h"
 
 #include "base/fork.h"
 #include "base/hot.h"
 #include "base/result.h"
 #include "manager/capture.h"
+#include "manager/handle.h"
 #include "manager/limits.h"
 #include "manager/probe.h"
 #include "manager/tags.h"
@@ -140,13 +140,12 @@ static WR_COLD weir_result create_with_care(weir_stream *stream, uint64_t bytes,
     return WEIR_OK;
 }
 
-/* What is there does not do, or the tag has a limit. */
-static WR_COLD weir_result create_slowly(weir_stream *stream, uint64_t bytes,
-                                         const weir_buffer_desc *desc, uint64_t tag,
-                                         weir_buffer *buffer)
+/* A tag's limit comes before everything else. */
+static WR_COLD weir_result create_limited(weir_stream *stream, uint64_t bytes,
+                                          uint64_t tag, weir_buffer *buffer)
 {
     wr_slice *slice = NULL;
-    WR_TRY(create(stream, bytes, desc, tag, &slice));
+    WR_TRY(create(stream, bytes, NULL, tag, &slice));
     *buffer = wr_handle_hand_out(slice, 1);
     return WEIR_OK;
 }
@@ -156,8 +155,8 @@ static inline uint64_t request_max(void)
     return atomic_load_explicit(&wr_wiped.request_max, memory_order_relaxed);
 }
 
-WR_FLAT weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
-                                       const weir_buffer_desc *desc, weir_buffer *buffer)
+weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
+                               const weir_buffer_desc *desc, weir_buffer *buffer)
 {
     if (WR_UNLIKELY(stream == NULL) || WR_UNLIKELY(buffer == NULL) ||
         WR_UNLIKELY(bytes - 1 >= request_max()) || WR_UNLIKELY(!is_ordinary(desc)) ||
@@ -165,14 +164,9 @@ WR_FLAT weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
         return create_with_care(stream, bytes, desc, buffer);
     }
     uint64_t tag = tag_of(stream, desc);
-    if (WR_LIKELY((tag & WR_TAG_LIMITED) == 0)) {
-        wr_slice *slice = wr_manager_reserve_hot(&stream->manager, bytes, tag);
-        if (WR_LIKELY(slice != NULL)) {
-            *buffer = wr_handle_hand_out(slice, 1);
-            return WEIR_OK;
-        }
-    }
-    return create_slowly(stream, bytes, desc, tag, buffer);
+    return WR_LIKELY((tag & WR_TAG_LIMITED) == 0)
+               ? wr_manager_create(&stream->manager, bytes, tag, buffer)
+               : create_limited(stream, bytes, tag, buffer);
 }
 
 /* ---- references ---- */

@@ -4,12 +4,12 @@
  * a buffer that went another way (its handle released, its device abandoned) leaves an
  * entry that is stale. */
 #include "device.h"
-#include "handle.h"
 
 #include "base/fork.h"
 #include "base/hot.h"
 #include "base/memory.h"
 #include "base/result.h"
+#include "manager/handle.h"
 #include "page/starts.h"
 
 #include <weir/pointer.h>

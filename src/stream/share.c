@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Exporting and importing buffers. How shares travel is in base/share.c. */
 #include "device.h"
-#include "handle.h"
 #include "tag.h"
 
 #include "base/fork.h"
 #include "base/result.h"
+#include "manager/handle.h"
 #include "manager/limits.h"
 #include "manager/shared.h"
 

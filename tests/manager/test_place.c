@@ -38,6 +38,9 @@ static rig *open_rig(void)
 {
     static rig r;
     memset(&r, 0, sizeof r);
+    wr_index_init(&r.own);
+    wr_index_init(&r.unheld);
+    wr_index_init(&r.bare);
     assert_true(wr_slab_open());
     assert_true(wr_slab_fill(&r.cache, 64));
     r.page = wr_page_create(ADDRESS, GRANULES * GRANULE, GRANULE, NULL);

@@ -35,6 +35,7 @@ static rig *open_rig(void)
     static rig r;
     const char *seed = getenv("WEIR_SEED");
     memset(&r, 0, sizeof r);
+    wr_index_init(&r.index);
     r.random = seed == NULL ? 88172645463325252u : strtoull(seed, NULL, 0) * 2 + 1;
     assert_true(wr_slab_open());
     assert_true(wr_slab_fill(&r.cache, SLICES));
@@ -124,9 +125,7 @@ static void close_rig(rig *r)
         remove_at(r, draw(r, r->count));
     }
     assert_true(wr_index_is_empty(&r->index));
-    static const wr_index none;
-    assert_memory_equal(r->index.root, none.root, sizeof none.root);
-    assert_memory_equal(r->index.map, none.map, sizeof none.map);
+    assert_memory_equal(&r->index, &wr_index_none, sizeof r->index);
     wr_slab_trim(&r->cache, 0);
 }
 
@@ -269,10 +268,10 @@ static void walk__finds_a_bitmap_that_does_not_fit(void **state)
     (void)state;
     const char *text = "a free index's bitmap does not fit its bins";
     rig *r = open_rig();
-    unsigned bin = insert_sized(r, 5 * WR_UNIT_BYTES)->bin;
-    r->index.map[bin / 64] ^= UINT64_C(1) << bin % 64;
+    uint64_t bin = insert_sized(r, 5 * WR_UNIT_BYTES)->bin;
+    *wr_index_word(&r->index, bin) ^= UINT64_C(1) << bin % 64;
     assert_walk_says(r, text);
-    r->index.map[bin / 64] ^= UINT64_C(1) << bin % 64;
+    *wr_index_word(&r->index, bin) ^= UINT64_C(1) << bin % 64;
     r->index.map[0] ^= UINT64_C(1) << 9;
     assert_walk_says(r, text);
     r->index.map[0] ^= UINT64_C(1) << 9;
@@ -310,7 +309,7 @@ static void walk__finds_a_tree_that_is_not_one(void **state)
     wr_slice *small = insert_sized(r, 128 * WR_UNIT_BYTES);
     wr_slice *large = insert_sized(r, 129 * WR_UNIT_BYTES);
     assert_true(small->bin == large->bin);
-    wr_slice_id *root = &r->index.root[small->bin];
+    wr_slice_id *root = wr_index_root(&r->index, small->bin);
     bool small_above = *root == wr_slice_id_of(small);
     wr_slice *top = small_above ? small : large, *child = small_above ? large : small;
     wr_slice_id *down = small_above ? &small->free.right : &large->free.left;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From a buffer's handle to its slice. */
-#ifndef WR_STREAM_HANDLE_H
-#define WR_STREAM_HANDLE_H
+#ifndef WR_MANAGER_HANDLE_H
+#define WR_MANAGER_HANDLE_H
 
 #include "page/slice.h"
 
@@ -21,13 +21,19 @@ static inline wr_slice *wr_handle_find(weir_buffer buffer, uint64_t *word)
     return lives ? slice : NULL;
 }
 
-/* The first reference to a slice, and the handle. */
-static inline weir_buffer wr_handle_hand_out(wr_slice *slice, uint64_t reference)
+/* The first reference to a slice, whose word is as it is said, and the handle. */
+static inline weir_buffer wr_handle_make(wr_slice *slice, uint64_t word,
+                                         uint64_t reference)
 {
-    uint64_t word = atomic_load_explicit(&slice->word, memory_order_relaxed);
     atomic_store_explicit(&slice->word, word | reference, memory_order_release);
     return (weir_buffer){.index = wr_slice_id_of(slice),
                          .generation = wr_word_generation(word)};
+}
+
+static inline weir_buffer wr_handle_hand_out(wr_slice *slice, uint64_t reference)
+{
+    uint64_t word = atomic_load_explicit(&slice->word, memory_order_relaxed);
+    return wr_handle_make(slice, word, reference);
 }
 
 #endif

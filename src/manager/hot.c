@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* The two paths that nearly every call takes. Each is one function that calls nothing: it
+ * does the common case from top to bottom, and whatever else turns up leaves it for good,
+ * by a call that is its last act and does all that is left to do. So compilers keep
+ * everything in registers that nobody has to save.
+ *
+ *      create    lock - route - first bin - a slice alone in it? - cut its front off -
+ *                books - the run into the bin of what is left of it - unlock
+ *      release   lock - books - marks - merge with free neighbours that are alone in
+ *                their bins - the run into its bin - unlock
+ *
+ * The run that is cut, or grows, keeps its record. Bins with twins and trees, and runs
+ * that come to a bin that is not empty, are for the functions of index.c.
+ *
+ * A request is hot when nothing waits to be looked at, and its pool just cuts. Guard: the
+ * manager's lock, which is taken here; sequences as in manager.h. */
+#include "hot.h"
+
+#include "handle.h"
+#include "range.h"
+#include "waits.h"
+
+/* The last act of a path: never inlined. */
+#define AWAY __attribute__((noinline))
+
+WR_INLINE void leave(wr_manager *manager)
+{
+    wr_sequence_end(&manager->sequence);
+    wr_manager_unlock(manager);
+}
+
+/* ---- create ---- */
+
+/* A record whose generations have run out makes way for a fresh one. */
+static WR_COLD wr_slice *retire_record(wr_manager *manager, wr_slice *slice)
+{
+    while (wr_word_generation(atomic_load(&slice->word)) == 0 &&
+           manager->cache.count > 0) {
+        wr_slice *fresh = wr_slab_pop(&manager->cache);
+        wr_page_replace(wr_page_get(slice->page), slice, fresh);
+        slice = fresh;
+    }
+    return slice;
+}
+
+static inline uint64_t word_of(const wr_slice *slice)
+{
+    return atomic_load_explicit(&slice->word, memory_order_relaxed);
+}
+
+/* What every slice goes through that comes to be held. */
+WR_INLINE void enter(wr_pool *pool, wr_slice *slice, uint64_t bytes, uint64_t tag)
+{
+    slice->state = WR_SLICE_STATE_HELD;
+    slice->alignment_shift = 0;
+    slice->tag = (uint16_t)tag;
+    slice->held.requested_bytes = bytes;
+    slice->held.uses = 0;
+    WR_ADD(pool->books.in_use, bytes);
+    WR_ADD(pool->books.entered, 1);
+}
+
+wr_slice *wr_hot_enter(wr_manager *manager, wr_pool *pool, wr_slice *slice,
+                       uint64_t bytes, uint64_t tag, uint64_t charged_bytes)
+{
+    if (WR_UNLIKELY(wr_word_generation(word_of(slice)) == 0)) {
+        slice = retire_record(manager, slice);
+    }
+    enter(pool, slice, bytes, tag);
+    WR_PUT(manager->in_use, WR_OWN(manager->in_use) + bytes);
+    if (tag != 0) {
+        wr_tags_enter(&manager->bank->tags[tag], slice->extent_bytes - charged_bytes,
+                      bytes);
+    }
+    if (bytes > WR_OWN(pool->books.largest)) {
+        WR_PUT(pool->books.largest, bytes);
+    }
+    if (WR_OWN(manager->in_use) > manager->heed_above) {
+        wr_manager_heed(manager);
+    }
+    return slice;
+}
+
+static inline uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + WR_UNIT_BYTES - 1) & ~(WR_UNIT_BYTES - 1);
+}
+
+/* With no lock held: by all means there are. */
+static AWAY weir_result create_slowly(wr_manager *manager, uint64_t bytes, uint64_t tag,
+                                      weir_buffer *buffer)
+{
+    wr_slice *slice = NULL;
+    wr_request request = {
+        .requested_bytes = bytes, .extent_bytes = round_up(bytes), .tag = (uint16_t)tag};
+    weir_result result = wr_manager_reserve(manager, &request, &slice);
+    if (result == WEIR_OK) {
+        *buffer = wr_handle_hand_out(slice, 1);
+    }
+    return result;
+}
+
+/* Under the lock, which it leaves: from what the pool has, whatever it looks like. `bin`
+ * is the first one from the extent's on that is not empty. */
+static AWAY WR_FLAT weir_result create_from(wr_manager *manager, uint64_t bytes,
+                                            uint64_t tag, weir_buffer *buffer,
+                                            wr_pool *pool, uint64_t bin)
+{
+    wr_slice *slice = NULL;
+    if (WR_LIKELY(manager->cache.count >= WR_POOL_SPARES)) {
+        wr_sequence_begin(&manager->sequence);
+        slice = wr_pool_try_reserve_plain(pool, round_up(bytes), bin);
+        if (WR_LIKELY(slice != NULL)) {
+            slice = wr_hot_enter(manager, pool, slice, bytes, tag, 0);
+            *buffer = wr_handle_hand_out(slice, 1);
+        }
+        wr_sequence_end(&manager->sequence);
+        wr_pool_heed(pool);
+    }
+    wr_manager_unlock(manager);
+    return WR_LIKELY(slice != NULL) ? WEIR_OK
+                                    : create_slowly(manager, bytes, tag, buffer);
+}
+
+static inline wr_pool *route(const wr_manager *manager, uint64_t extent_bytes)
+{
+    const wr_route *route = manager->routes;
+    while (extent_bytes > route->bytes) {
+        route++;
+    }
+    return route->pool;
+}
+
+static inline bool has_waiting(const wr_manager *manager)
+{
+    return (WR_OWN(manager->waiting[0]) | WR_OWN(manager->waiting[1])) != 0;
+}
+
+/* Under the lock, which it leaves: something is to be looked at before. */
+static AWAY weir_result create_with_a_look(wr_manager *manager, uint64_t bytes,
+                                           uint64_t tag, weir_buffer *buffer)
+{
+    uint64_t extent_bytes = round_up(bytes);
+    wr_pool *pool = route(manager, extent_bytes);
+    if (atomic_load_explicit(&manager->remote, memory_order_relaxed) != 0) {
+        wr_manager_drain(manager);
+    }
+    if (has_waiting(manager) || !pool->plain ||
+        (bytes >= WR_TIGHT_BYTES && wr_pool_is_tight(pool))) {
+        wr_manager_unlock(manager);
+        return create_slowly(manager, bytes, tag, buffer);
+    }
+    uint64_t bin = wr_index_find_bin(pool->index, wr_index_bin(extent_bytes));
+    return create_from(manager, bytes, tag, buffer, pool, bin);
+}
+
+static WR_COLD weir_result create_in_turn(wr_manager *manager, uint64_t bytes,
+                                          uint64_t tag, weir_buffer *buffer)
+{
+    wr_manager_lock(manager);
+    return create_with_a_look(manager, bytes, tag, buffer);
+}
+
+/* All is done, but that a free run is to go into the index. */
+static AWAY weir_result insert(wr_manager *manager, wr_pool *pool, wr_slice *run)
+{
+    wr_index_insert(pool->index, run);
+    leave(manager);
+    return WEIR_OK;
+}
+
+/* Makes a slice, whose word and pool are as said, a buffer of a hot request. */
+WR_INLINE void hand_out(wr_manager *manager, wr_pool *pool, wr_slice *slice,
+                        uint64_t word, uint64_t bytes, uint64_t tag, weir_buffer *buffer)
+{
+    *buffer = wr_handle_make(slice, word, 1);
+    enter(pool, slice, bytes, tag);
+    WR_SUB(pool->books.free, round_up(bytes));
+    if (WR_LIKELY(tag != 0)) { /* as below */
+        wr_tags_enter(&manager->bank->tags[tag], round_up(bytes), bytes);
+    }
+}
+
+/* Under the lock, which it leaves: from a bin whose root is of the very size. */
+static AWAY weir_result create_equal(wr_manager *manager, uint64_t bytes, uint64_t tag,
+                                     weir_buffer *buffer, wr_pool *pool, uint64_t bin)
+{
+    wr_index *index = pool->index;
+    wr_slice *slice = wr_slice_get(*wr_index_root(index, bin));
+    bool has_twin = slice->free.next_twin != 0;
+    slice = has_twin ? wr_slice_get(slice->free.next_twin) : slice;
+    uint64_t word = word_of(slice), in_use = WR_OWN_PLAIN(manager->in_use) + bytes;
+    if (WR_UNLIKELY(wr_word_generation(word) == 0 || in_use > manager->heed_above ||
+                    (!has_twin && slice->free.subtrees != 0))) {
+        return create_from(manager, bytes, tag, buffer, pool, bin);
+    }
+    wr_sequence_begin(&manager->sequence);
+    WR_PUT(manager->in_use, in_use);
+    if (has_twin) {
+        wr_index_unhang(slice);
+    } else {
+        wr_index_clear(index, bin);
+    }
+    hand_out(manager, pool, slice, word, bytes, tag, buffer);
+    leave(manager);
+    return WEIR_OK;
+}
+
+weir_result wr_manager_create(wr_manager *manager, uint64_t bytes, uint64_t tag,
+                              weir_buffer *buffer)
+{
+    if (WR_UNLIKELY(!wr_lock_try(&manager->lock))) {
+        return create_in_turn(manager, bytes, tag, buffer);
+    }
+    wr_manager_check(manager);
+    uint64_t extent_bytes = round_up(bytes);
+    wr_pool *pool = route(manager, extent_bytes);
+    if (WR_UNLIKELY(bytes > pool->hot_bytes) || WR_UNLIKELY(has_waiting(manager))) {
+        return create_with_a_look(manager, bytes, tag, buffer);
+    }
+    wr_index *index = pool->index;
+    uint64_t bin = wr_index_find_bin(index, wr_index_bin(extent_bytes));
+    wr_slice *run = wr_slice_get(*wr_index_root(index, bin));
+    if (run->extent_bytes == extent_bytes) {
+        return create_equal(manager, bytes, tag, buffer, pool, bin);
+    }
+    uint64_t in_use = WR_OWN_PLAIN(manager->in_use) + bytes;
+    wr_slice *slice = wr_slice_get(manager->cache.first);
+    uint64_t word = word_of(slice);
+    if (WR_UNLIKELY((run->free.subtrees | run->free.twins) != 0) ||
+        WR_UNLIKELY(run->extent_bytes < extent_bytes) ||
+        WR_UNLIKELY(in_use > manager->heed_above) ||
+        WR_UNLIKELY(wr_word_generation(word) == 0)) {
+        return create_from(manager, bytes, tag, buffer, pool, bin);
+    }
+    wr_sequence_begin(&manager->sequence);
+    WR_PUT(manager->in_use, in_use);
+    (void)wr_slab_pop(&manager->cache);
+    hand_out(manager, pool, slice, word, bytes, tag, buffer);
+    wr_index_clear(index, bin);
+    wr_page_cut(run, extent_bytes, slice);
+    bin = wr_index_bin(run->extent_bytes);
+    if (WR_UNLIKELY(*wr_index_root(index, bin) != 0)) {
+        return insert(manager, pool, run);
+    }
+    wr_index_fill(index, run, bin);
+    leave(manager);
+    return WEIR_OK;
+}
+
+/* ---- release ---- */
+
+WR_INLINE void uncount(wr_manager *manager, wr_pool *pool, const wr_slice *slice,
+                       uint64_t in_use)
+{
+    uint64_t change = 0 - slice->held.requested_bytes;
+    WR_ADD(pool->books.in_use, change);
+    WR_ADD(pool->books.left, 1);
+    WR_PUT(manager->in_use, in_use);
+    if (WR_LIKELY(slice->tag != 0)) { /* either way; tagged ones in line */
+        wr_tags_leave(manager->bank, slice, change);
+    }
+}
+
+static void release_locked(wr_manager *manager, wr_slice *slice)
+{
+    wr_bank *bank = manager->bank;
+    wr_pool *pool = slice->pool;
+    uint64_t in_use = WR_OWN(manager->in_use) - slice->held.requested_bytes;
+    if (WR_OWN(bank->parked) != 0) {
+        bank->wake(bank);
+    }
+    wr_sequence_begin(&manager->sequence);
+    uncount(manager, pool, slice, in_use);
+    if (in_use < manager->publish_below) {
+        wr_manager_publish(manager);
+    }
+    if (slice->held.uses == 0) {
+        manager->dirty = true;
+        wr_pool_release(pool, slice, wr_manager_mark(manager));
+    } else {
+        WR_ADD(pool->books.limbo, slice->extent_bytes);
+        wr_waits_defer(manager, slice);
+    }
+    wr_sequence_end(&manager->sequence);
+}
+
+static WR_COLD void push_remote(wr_manager *manager, wr_slice *slice)
+{
+    wr_slice_id id = wr_slice_id_of(slice);
+    /* Requested first, and read last: a reader in between takes the rest for padding,
+     * and never an extent without what was requested of it. */
+    atomic_fetch_add_explicit(&manager->remote_requested, slice->held.requested_bytes,
+                              memory_order_acq_rel);
+    atomic_fetch_add_explicit(&manager->remote_extent, slice->extent_bytes,
+                              memory_order_acq_rel);
+    wr_slice_id head = atomic_load_explicit(&manager->remote, memory_order_relaxed);
+    do {
+        slice->held.link = head;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &manager->remote, &head, id, memory_order_release, memory_order_relaxed));
+}
+
+WR_COLD void wr_manager_drain(wr_manager *manager)
+{
+    wr_slice_id id = atomic_exchange_explicit(&manager->remote, 0, memory_order_acquire);
+    while (id != 0) {
+        wr_slice *slice = wr_slice_get(id);
+        id = slice->held.link;
+        uint64_t requested = slice->held.requested_bytes, extent = slice->extent_bytes;
+        wr_sequence_begin(&manager->sequence);
+        atomic_fetch_sub_explicit(&manager->remote_requested, requested,
+                                  memory_order_acq_rel);
+        atomic_fetch_sub_explicit(&manager->remote_extent, extent, memory_order_acq_rel);
+        wr_sequence_end(&manager->sequence);
+        release_locked(manager, slice);
+    }
+}
+
+/* Under the lock, which it leaves. */
+static AWAY void release_with_a_look(wr_manager *manager, wr_slice *slice)
+{
+    release_locked(manager, slice);
+    if (manager->batch_count >= WR_BATCH_MAX) {
+        wr_waits_close_batch(manager);
+    }
+    wr_manager_unlock(manager);
+}
+
+/* All is done, but that a free slice is to be merged with what is free beside it still,
+ * and to go into the index. */
+static AWAY WR_FLAT void merge(wr_manager *manager, wr_pool *pool, wr_slice *run)
+{
+    wr_pool_merge_free(pool, pool->plain_range, run);
+    leave(manager);
+}
+
+void wr_manager_release(wr_slice *slice)
+{
+    wr_pool *pool = slice->pool;
+    wr_manager *manager = pool->manager;
+    if (WR_UNLIKELY(!wr_lock_try(&manager->lock))) {
+        push_remote(manager, slice);
+        return;
+    }
+    wr_page *page = pool->plain_range;
+    uint64_t in_use = WR_OWN(manager->in_use) - slice->held.requested_bytes;
+    if (WR_UNLIKELY(page == NULL) || WR_UNLIKELY(slice->held.uses != 0) ||
+        WR_UNLIKELY(in_use < manager->publish_below) ||
+        WR_UNLIKELY(WR_OWN(manager->bank->parked) != 0)) {
+        release_with_a_look(manager, slice);
+        return;
+    }
+    wr_sequence_begin(&manager->sequence);
+    uncount(manager, pool, slice, in_use);
+    WR_ADD(pool->books.free, slice->extent_bytes);
+    manager->dirty = true;
+    wr_page_mark(page, slice, wr_manager_mark(manager));
+    slice->state = WR_SLICE_STATE_FREE;
+    wr_index *index = pool->index;
+    wr_slice *run = wr_slice_get(slice->next);
+    if (run->state == WR_SLICE_STATE_FREE) {
+        if (WR_UNLIKELY(!wr_index_is_alone(index, run))) {
+            merge(manager, pool, slice);
+            return;
+        }
+        wr_index_clear(index, run->bin);
+        wr_page_absorb(run, slice);
+        wr_slab_push(&manager->cache, slice);
+    } else {
+        run = slice;
+        run->free.subtrees = run->free.twins = 0;
+    }
+    wr_slice *front = wr_slice_get(run->prev);
+    if (front->state == WR_SLICE_STATE_FREE) {
+        if (WR_UNLIKELY(!wr_index_is_alone(index, front))) {
+            merge(manager, pool, run);
+            return;
+        }
+        wr_index_clear(index, front->bin);
+        wr_page_absorb(run, front);
+        wr_slab_push(&manager->cache, front);
+    }
+    uint64_t bin = wr_index_bin(run->extent_bytes);
+    if (WR_UNLIKELY(*wr_index_root(index, bin) != 0)) {
+        (void)insert(manager, pool, run);
+        return;
+    }
+    wr_index_fill(index, run, bin);
+    leave(manager);
+}
