@@ -6,6 +6,7 @@
 #include "shortage.h"
 #include "tags.h"
 
+#include "base/fork.h"
 #include "base/result.h"
 
 #include <string.h>
@@ -51,7 +52,8 @@ static bool charge(wr_bank *bank, const wr_request *request, uint64_t *before)
         uint64_t needed = *before + bytes > limit ? *before + bytes - limit : 0;
         tried = bank->reclaim(bank, needed, &request->charge->callback);
     } while (tried);
-    return wr_tags_charge(tag, bytes, before); /* whatever the last one said */
+    /* Once more, whatever the last one said; it may have forked, too. */
+    return !wr_fork_is_child() && wr_tags_charge(tag, bytes, before);
 }
 
 static void uncharge(wr_tag_count *tag, uint64_t bytes)
@@ -112,6 +114,7 @@ weir_result wr_limits_reserve(wr_manager *manager, const wr_request *request,
         }
         before = WR_GET(tag->extents);
     } while (reclaim_over(bank, &limited));
+    WR_TRY(wr_fork_check());
     wr_shortage shortage = {.limit = WEIR_LIMIT_KIND_TAG,
                             .wanted_bytes = charged.over_bytes,
                             .taken_bytes = before};

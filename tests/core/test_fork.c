@@ -315,6 +315,45 @@ static void a_hook_that_forks_returns_to_a_call_that_is_forked(void **state)
     rig_close(&r);
 }
 
+static bool fork_to_reclaim(void *context, weir_device *device, uint64_t needed_bytes)
+{
+    (void)device;
+    (void)needed_bytes;
+    fork_inside(context, NULL);
+    return true;
+}
+
+static void expect_forked_inside(rig *r, uint64_t bytes, weir_result expected)
+{
+    pid_t child = -1;
+    weir_buffer buffer = WEIR_NO_BUFFER;
+    weir_buffer_desc desc = {.tag = "limited"};
+    assert_ok(weir_device_reclaim_add(r->device, fork_to_reclaim, &child));
+    weir_result result = weir_buffer_create(r->stream, bytes, &desc, &buffer);
+    if (child == 0) {
+        _exit(result == WEIR_FORKED ? 0 : 1);
+    }
+    assert_int_equal(result, expected);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_ok(weir_device_reclaim_remove(r->device, fork_to_reclaim, &child));
+}
+
+static void
+a_reclaim_callback_that_forks_returns_to_an_allocation_that_is_forked(void **state)
+{
+    (void)state;
+    rig r = rig_open(NULL, NULL);
+    weir_buffer held = make(r.stream, 20 * GIB, NULL);
+    expect_forked_inside(&r, 10 * GIB, WEIR_OUT_OF_MEMORY);
+    assert_ok(weir_device_tag_limit(r.device, "limited", MIB));
+    expect_forked_inside(&r, 2 * MIB, WEIR_LIMIT);
+    assert_consistent(&r);
+    drop(held);
+    rig_close(&r);
+}
+
 /* ---- children that are free to go on ---- */
 
 static void use_a_device_of_its_own(void *context)
@@ -372,6 +411,8 @@ int main(void)
         cmocka_unit_test(a_child_of_a_child_is_one_too),
         cmocka_unit_test(a_fork_while_threads_hold_locks_and_the_reclaimer_runs),
         cmocka_unit_test(a_hook_that_forks_returns_to_a_call_that_is_forked),
+        cmocka_unit_test(
+            a_reclaim_callback_that_forks_returns_to_an_allocation_that_is_forked),
         cmocka_unit_test(a_child_forked_while_no_device_is_open_opens_its_own),
         cmocka_unit_test(where_the_kernel_wipes_no_pages_a_handler_does),
     };

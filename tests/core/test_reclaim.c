@@ -188,6 +188,28 @@ static void reclaim__an_allocation_inside_calls_no_callbacks(void **state)
     rig_close(&r);
 }
 
+static void use_data_windows_and_captures(rig *r, weir_stream *stream)
+{
+    uint32_t word = 7;
+    void *pointer = NULL;
+    weir_graph *graph = NULL;
+    weir_buffer buffer = make(stream, KIB, NULL);
+    assert_ok(weir_buffer_write(buffer, 0, &word, sizeof word));
+    assert_ok(weir_buffer_read(buffer, 0, &word, sizeof word));
+    assert_ok(weir_malloc(stream, KIB, NULL, &pointer));
+    assert_ok(weir_free(r->device, pointer));
+    assert_ok(weir_window_begin(stream));
+    assert_ok(weir_window_end(stream));
+    assert_ok(weir_capture_prime(stream));
+    assert_ok(weir_capture_begin(stream));
+    assert_ok(weir_buffer_use(buffer, stream));
+    assert_ok(weir_capture_end(stream, "inside", &graph));
+    assert_ok(weir_graph_launch(graph, stream));
+    assert_ok(weir_graph_destroy(graph));
+    assert_result(weir_device_preset_replace(r->device, "adaptive", NULL, 0), WEIR_BUSY);
+    drop(buffer);
+}
+
 static bool use_everything(void *context, weir_device *device, uint64_t needed_bytes)
 {
     (void)needed_bytes;
@@ -197,6 +219,7 @@ static bool use_everything(void *context, weir_device *device, uint64_t needed_b
     weir_shortage shortage = {.size = 0};
     weir_stream *stream = open_stream(device, "inside");
     weir_buffer buffer = make(stream, KIB, "inside");
+    use_data_windows_and_captures(r, stream);
     assert_ok(weir_buffer_use(buffer, r->stream));
     assert_ok(weir_buffer_retain(buffer));
     drop(buffer);

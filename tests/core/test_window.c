@@ -53,10 +53,32 @@ static void window__that_was_not_begun_cannot_be_ended(void **state)
     rig_close(&r);
 }
 
+static void window__what_it_has_left_goes_under_pressure(void **state)
+{
+    (void)state;
+    weir_sim_desc descs[2] = {weir_sim_defaults(), plain_sim()};
+    for (int i = 0; i < 2; i++) {
+        rig r = rig_open(&descs[i], NULL);
+        assert_ok(weir_window_begin(r.stream));
+        weir_buffer weights = make(r.stream, 1 * GIB, "weights");
+        drop(make(r.stream, 14 * GIB, "weights"));
+        assert_ok(weir_window_end(r.stream));
+        weir_buffer other = make(r.stream, 13 * GIB, NULL); /* not of its size */
+        assert_int_equal(persistent_live(&r), 1);
+        /* Granules move there, as many as it needs; pages go back. */
+        assert_int_equal(usage_of(r.device).reserved_bytes,
+                         (descs[i].granule_bytes != 0 ? 15 : 14) * GIB);
+        assert_consistent(&r);
+        drop(weights), drop(other);
+        rig_close(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(window__sends_its_streams_buffers_to_the_persistent_pool),
+        cmocka_unit_test(window__what_it_has_left_goes_under_pressure),
         cmocka_unit_test(window__that_was_not_begun_cannot_be_ended),
     };
     return cmocka_run_group_tests_name("core, windows", tests, NULL, NULL);
