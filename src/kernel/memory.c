@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Atomic uint64_t countdown;
 static _Atomic uint64_t live;
@@ -17,10 +18,14 @@ static bool is_due(void)
     return left == 1;
 }
 
+/* glibc's calloc does not look into the thread's own store of freed blocks, malloc does;
+ * the compiler must not make one of the other and memset. */
 void *wr_memory_alloc(size_t bytes)
 {
-    void *memory = is_due() ? NULL : calloc(1, bytes);
+    void *memory = is_due() ? NULL : malloc(bytes);
+    __asm__("" : "+r"(memory));
     if (memory != NULL) {
+        memset(memory, 0, bytes);
         atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     }
     return memory;

@@ -5,15 +5,34 @@
 #include "kernel/dtype.h"
 #include "kernel/operation.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* "weir_tensor_add", as callers know it. */
-#define NAME_BYTES 48
-static const char *name_of(weir_op op, const char *suffix, char text[NAME_BYTES])
+static const char *name_of(weir_op op)
 {
-    snprintf(text, NAME_BYTES, "weir_tensor_%s%s", wr_operation_name(op), suffix);
-    return text;
+    switch (op) {
+#define NAME(name, number, function, domain)                                             \
+    case WEIR_OP_##name:                                                                 \
+        return "weir_tensor_" #function;
+        WEIR_UNARY_LIST(NAME)
+        WEIR_BINARY_LIST(NAME)
+#undef NAME
+    default:
+        return "weir_tensor";
+    }
+}
+
+static const char *name_with_scalar_of(weir_op op)
+{
+    switch (op) {
+#define NAME(name, number, function, domain)                                             \
+    case WEIR_OP_##name:                                                                 \
+        return "weir_tensor_" #function "_scalar";
+        WEIR_BINARY_LIST(NAME)
+#undef NAME
+    default:
+        return "weir_tensor";
+    }
 }
 
 static weir_result check_operand(const char *who, const char *which,
@@ -54,11 +73,8 @@ static weir_result check_domain(wr_call *call)
 
 weir_result weir_tensor_unary(weir_op op, weir_tensor *operand, weir_tensor **tensor)
 {
-    char name[NAME_BYTES];
-    wr_call call = {.who = name_of(op, "", name),
-                    .op = op,
-                    .operand_count = 1,
-                    .operands = {operand}};
+    wr_call call = {
+        .who = name_of(op), .op = op, .operand_count = 1, .operands = {operand}};
     WR_TRY(check_arity("weir_tensor_unary", op, 1));
     WR_TRY(check_operand(call.who, "operand", operand));
     WR_TRY(check_domain(&call));
@@ -69,11 +85,8 @@ weir_result weir_tensor_unary(weir_op op, weir_tensor *operand, weir_tensor **te
 weir_result weir_tensor_binary(weir_op op, weir_tensor *left, weir_tensor *right,
                                weir_tensor **tensor)
 {
-    char name[NAME_BYTES];
-    wr_call call = {.who = name_of(op, "", name),
-                    .op = op,
-                    .operand_count = 2,
-                    .operands = {left, right}};
+    wr_call call = {
+        .who = name_of(op), .op = op, .operand_count = 2, .operands = {left, right}};
     WR_TRY(check_arity("weir_tensor_binary", op, 2));
     WR_TRY(check_operand(call.who, "left operand", left));
     WR_TRY(check_operand(call.who, "right operand", right));
@@ -106,8 +119,7 @@ static int32_t scalar_bits(weir_dtype dtype, double number)
 weir_result weir_tensor_binary_scalar(weir_op op, weir_tensor *left, double right,
                                       weir_tensor **tensor)
 {
-    char name[NAME_BYTES];
-    wr_call call = {.who = name_of(op, "_scalar", name),
+    wr_call call = {.who = name_with_scalar_of(op),
                     .op = op,
                     .operand_count = 1,
                     .operands = {left},
