@@ -19,6 +19,14 @@ DRIVER_SHARE = 0.02
 PEAK_RATIO = {"gpt2_train": 1.01, "resnet_train": 1.01, "gnn_train": 1.01,
               "train_then_infer": 1.01, "llama_generate": 1.02, "multi_stream": 1.10,
               "T1": 1.02, "T4": 1.02, "T6": 1.02, "T2": 1.05, "T3": 1.05, "T7": 1.05}
+# The same in chunks of at most so many bytes, as on cuda, and the modelled driver time of the
+# first pass, in ns an operation: with at least as much an H200 was faster than PyTorch's first
+# pass with expandable segments (docs/measurements/2026-11-30-h200-whole.md).
+CUDA_CHUNK = "120MiB"
+PEAK_RATIO_IN_CHUNKS = {"gpt2_train": 1.02, "resnet_train": 1.02, "gnn_train": 1.02,
+                        "train_then_infer": 1.02, "llama_generate": 1.02, "multi_stream": 1.75}
+CHUNK_NS = {"gpt2_train": 286, "resnet_train": 441, "gnn_train": 1037, "train_then_infer": 385,
+            "llama_generate": 100, "multi_stream": 62}
 LAG = 32
 PEAK_RATIO_LAGGING = 1.75
 PEAK_RATIO_WHOLE_PAGES = 1.20

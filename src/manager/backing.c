@@ -8,7 +8,13 @@
 
 #include <stddef.h>
 
-#define CHUNKS_PER_PIECE 2u /* at least, where a piece has so many granules */
+/* A pool has earned one chunk more than need be for so many of its requests. */
+#define REQUESTS_PER_CHUNK 64u
+/* Chunks of runs that are too large for one: parts of them will serve others, and go back
+ * when only a floor is to stay. The first one is smaller: what is small goes to the
+ * lowest addresses, and when little is held, this is all that it pins. */
+#define PART_BYTES (UINT64_C(64) << 20)
+#define HEAD_BYTES (UINT64_C(16) << 20)
 
 static weir_result remake(wr_bank *bank, uint64_t to, uint64_t from, uint64_t bytes)
 {
@@ -62,28 +68,65 @@ static void drop_new(wr_backing *b)
     wr_barrier_leave(&b->bank->barrier);
 }
 
-/* The size of the chunks in which so many bytes are made: large enough that the driver's
- * price, which goes by chunk, does not matter, and not the whole piece, because a chunk
- * that is partly held stays whole. 0: the driver knows none. */
+static uint64_t divide_up(uint64_t bytes, uint64_t by)
+{
+    return bytes / by + (bytes % by != 0);
+}
+
+static wr_pool *pool_of(const wr_backing *b)
+{
+    return &b->manager->pools[b->class - b->bank->classes];
+}
+
+/* The size of the chunks in which so many bytes are made; 0: the driver knows none. A
+ * request that gets a chunk of its own leaves it whole again. So there are as few as can
+ * be, all of a size, as the driver's price goes by chunk; but where many requests share
+ * that price there are more, because a chunk that is partly held stays whole. */
 static uint64_t choose_chunk(const wr_backing *b, uint64_t bytes)
 {
     uint64_t granule = b->bank->granule_bytes;
     uint64_t most = b->bank->properties.chunk_bytes;
-    uint64_t chunk = bytes / CHUNKS_PER_PIECE;
-    chunk = (chunk < most ? chunk : most) / granule * granule;
-    return chunk >= granule || most == 0 ? chunk : granule;
+    if (most == 0) {
+        return 0;
+    }
+    wr_pool *pool = pool_of(b);
+    uint64_t earned = WR_GET(pool->books.entered) / REQUESTS_PER_CHUNK;
+    uint64_t spent = WR_GET(pool->chunks_made);
+    uint64_t count =
+        divide_up(bytes, bytes > most && most > PART_BYTES ? PART_BYTES : most);
+    count = spent + count < earned ? earned - spent : count;
+    count = count < bytes / granule ? count : bytes / granule;
+    uint64_t chunk = divide_up(divide_up(bytes, count), granule) * granule;
+    atomic_fetch_add_explicit(&pool->chunks_made, divide_up(bytes, chunk),
+                              memory_order_relaxed);
+    return chunk;
 }
 
-static weir_result commit_piece(wr_backing *b, uint64_t address, uint64_t bytes)
+static weir_result commit_run(wr_backing *b, wr_piece *p, uint64_t bytes,
+                              uint64_t chunk_bytes)
 {
     const wr_bank *bank = b->bank;
-    uint64_t chunk_bytes = choose_chunk(b, bytes);
+    uint64_t address = wr_slice_end(p->slice) - p->new_bytes - bytes;
     WR_COUNT(b->bank->events.commits);
     WR_TRY(chunk_bytes == 0
                ? bank->table->commit(bank->driver, address, bytes)
                : bank->table->commit_chunks(bank->driver, address, bytes, chunk_bytes));
     wr_page_set_chunks(b->page, address, bytes, chunk_bytes);
+    p->new_bytes += bytes;
     return WEIR_OK;
+}
+
+/* From the end. Of several chunks the first is made in two parts. */
+static weir_result commit_piece(wr_backing *b, wr_piece *p, uint64_t bytes)
+{
+    bool has_several = bytes > b->bank->properties.chunk_bytes;
+    uint64_t chunk_bytes = choose_chunk(b, bytes);
+    if (!has_several || chunk_bytes <= HEAD_BYTES) {
+        return commit_run(b, p, bytes, chunk_bytes);
+    }
+    WR_TRY(commit_run(b, p, bytes - chunk_bytes, chunk_bytes));
+    WR_TRY(commit_run(b, p, chunk_bytes - HEAD_BYTES, chunk_bytes - HEAD_BYTES));
+    return commit_run(b, p, HEAD_BYTES, HEAD_BYTES);
 }
 
 /* New granules first, from the window's end: a refusal then has changed nothing. Goes on
@@ -94,8 +137,7 @@ static weir_result commit_new(wr_backing *b)
         wr_piece *p = &b->pieces[i];
         uint64_t bytes = p->slice->extent_bytes - p->loot.bytes - p->new_bytes;
         if (bytes > 0) {
-            WR_TRY(commit_piece(b, wr_slice_end(p->slice) - bytes, bytes));
-            p->new_bytes = bytes;
+            WR_TRY(commit_piece(b, p, bytes));
         }
     }
     return WEIR_OK;
@@ -250,6 +292,28 @@ static void find_loot(wr_backing *b, bool from_slack)
     wr_harvest_take_all(b->bank, b->manager, &want, b->bank->roster_count > 1, &b->loot);
 }
 
+/* Chunks that are too large for any piece are of no use here. Before more is reserved
+ * than ever before they go back, and what is needed is made instead. */
+static weir_result trade_in(wr_backing *b, bool from_slack)
+{
+    WR_TRY(plan(b));
+    uint64_t needed = b->bare_bytes - b->planned_bytes;
+    if (needed == 0 ||
+        WR_GET(b->bank->reserved) + needed <= WR_GET(b->bank->peak_reserved)) {
+        return WEIR_OK;
+    }
+    wr_loot_keep(b->bank, &b->loot);
+    wr_harvest want = {.at_most_bytes = needed,
+                       .cover = true,
+                       .granules_only = true,
+                       .from_slack = from_slack};
+    wr_loot loot = {0};
+    wr_harvest_take_all(b->bank, b->manager, &want, b->bank->roster_count > 1, &loot);
+    atomic_fetch_add_explicit(&b->bank->events.pressure_bytes,
+                              wr_loot_give_back(b->bank, &loot), memory_order_relaxed);
+    return WEIR_OK;
+}
+
 /* What the loot does not cover is asked of the driver. */
 static weir_result cover(wr_backing *b)
 {
@@ -268,7 +332,13 @@ static weir_result fill(wr_backing *b, bool may_move)
     if (may_move) {
         find_loot(b, !alone);
     }
-    weir_result result = cover(b);
+    weir_result result = WEIR_OK;
+    if (may_move && pool_of(b)->careful && !b->tight) {
+        result = trade_in(b, !alone);
+    }
+    if (result == WEIR_OK) {
+        result = cover(b);
+    }
     if ((result == WEIR_OUT_OF_MEMORY || result == WEIR_LIMIT) && may_move && !alone) {
         /* Better the holes of streams at work than none. */
         uint64_t before = b->loot.bytes;

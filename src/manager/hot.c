@@ -146,7 +146,7 @@ static AWAY weir_result create_with_a_look(wr_manager *manager, uint64_t bytes,
         wr_manager_drain(manager);
     }
     if (has_waiting(manager) || !pool->plain ||
-        (bytes >= WR_TIGHT_BYTES && wr_pool_is_tight(pool))) {
+        (bytes >= WR_TIGHT_BYTES && (pool->careful || wr_pool_is_tight(pool)))) {
         wr_manager_unlock(manager);
         return create_slowly(manager, bytes, tag, buffer);
     }

@@ -21,14 +21,16 @@ wr_pool *wr_routes_make_pools(wr_manager *manager, const wr_class *classes,
     wr_pool *pools = wr_host_alloc(count * sizeof *pools);
     for (uint32_t i = 0; i < count && pools != NULL; i++) {
         const wr_layout *layout = &classes[i].layout;
-        pools[i] = (wr_pool){.layout = &bank->classes[i].layout,
-                             .index = &wr_index_none,
-                             .plain = !layout->exact && !layout->whole,
-                             .moment = &manager->moment,
-                             .cache = &manager->cache,
-                             .manager = manager,
-                             .number = i,
-                             .granule_bytes = layout->granular ? bank->granule_bytes : 0};
+        pools[i] =
+            (wr_pool){.layout = &bank->classes[i].layout,
+                      .index = &wr_index_none,
+                      .plain = !layout->exact && !layout->whole,
+                      .careful = layout->granular && bank->properties.chunk_bytes != 0,
+                      .moment = &manager->moment,
+                      .cache = &manager->cache,
+                      .manager = manager,
+                      .number = i,
+                      .granule_bytes = layout->granular ? bank->granule_bytes : 0};
     }
     return pools;
 }

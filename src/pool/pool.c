@@ -98,6 +98,9 @@ wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes)
     } else if (pool->layout->whole) {
         return reuse_page(pool, extent_bytes, pool->layout->slack_shift);
     }
+    if (pool->careful && extent_bytes >= WR_CAREFUL_BYTES) {
+        return wr_pool_try_reserve_careful(pool, extent_bytes);
+    }
     uint64_t bin = wr_index_find_bin(pool->index, wr_index_bin(extent_bytes));
     return wr_pool_try_reserve_plain(pool, extent_bytes, bin);
 }

@@ -47,8 +47,10 @@ typedef struct wr_pool {
     wr_page *plain_range;       /* the same, if the pool is plain; else NULL */
     uint64_t hot_bytes;         /* larger requests need a second look; see wr_pool_heed */
     bool plain;                 /* cuts slices from free runs: neither whole nor exact */
+    bool careful;               /* its granules come in chunks: see tight.c */
     uint32_t number;            /* its place in the preset */
     uint64_t granule_bytes;     /* of its ranges; 0: it has whole pages */
+    wr_counter chunks_made;     /* for this pool, by the driver */
     uint64_t tight_until; /* while books.entered is below: placed tightly (tight.c) */
     uint64_t tight_spent; /* searches and granules moved for that so far */
     uint32_t tight_skips, tight_pause; /* requests to pass over; the last such pause */
@@ -89,12 +91,20 @@ static inline void wr_pool_begin_tight(wr_pool *pool, uint64_t until)
     pool->hot_bytes = 0;
 }
 
+/* Where a driver is paid by chunk, chunks are large, and a cut through one pins the rest
+ * of it. A request of WR_CAREFUL_BYTES or more then takes, among the tightest runs, the
+ * one that keeps most whole chunks. */
+#define WR_CAREFUL_BYTES (UINT64_C(8) << 20)
+WR_COLD wr_slice *wr_pool_try_reserve_careful(wr_pool *pool, uint64_t extent_bytes);
+
 /* Requests are hot up to the largest so far, while they are cut from the range without
  * care. */
 static inline void wr_pool_heed(wr_pool *pool)
 {
     bool hot = pool->plain_range != NULL && !wr_pool_is_tight(pool);
-    pool->hot_bytes = hot ? WR_OWN(pool->books.largest) : 0;
+    uint64_t most = pool->careful ? WR_CAREFUL_BYTES - WR_UNIT_BYTES : UINT64_MAX;
+    uint64_t largest = WR_OWN(pool->books.largest);
+    pool->hot_bytes = !hot ? 0 : largest < most ? largest : most;
 }
 
 /* The pool has slices of a range from now on. */

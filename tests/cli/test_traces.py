@@ -51,6 +51,15 @@ class Traces(unittest.TestCase):
                 self.check_driver_time(trace, found)
                 self.check_device(trace, bounds.DEVICE[trace], found)
 
+    def test_they_keep_it_in_the_chunks_of_cuda(self):
+        for trace in bounds.RECORDED:
+            found = self.check(trace, bounds.PEAK_RATIO_IN_CHUNKS[trace],
+                               "--chunk", bounds.CUDA_CHUNK)
+            if found is not None:
+                with self.subTest(trace=trace, found=found):
+                    self.assertLessEqual(found["modelled_driver_seconds"] * 1e9,
+                                         found["operations"] * bounds.CHUNK_NS[trace])
+
     def test_streams_whose_work_lags_keep_theirs(self):
         lag = ("--lag", bounds.LAG)
         found = self.check("multi_stream", bounds.PEAK_RATIO_LAGGING, *lag)

@@ -194,6 +194,13 @@ void wr_cuda_close(weir_driver *driver)
     wr_host_free(cuda);
 }
 
+/* The most of one chunk, in whole granules; 0: there are none. */
+static uint64_t chunk_bytes(const wr_cuda *cuda)
+{
+    uint64_t granule = cuda->granule_bytes;
+    return granule == 0 ? 0 : WR_CUDA_CHUNK_BYTES / granule * granule;
+}
+
 static void cuda_properties(weir_driver *driver, weir_driver_properties *properties)
 {
     const wr_cuda *cuda = wr_cuda_of(driver);
@@ -202,7 +209,7 @@ static void cuda_properties(weir_driver *driver, weir_driver_properties *propert
         .granule_bytes = cuda->granule_bytes,
         .alignment_bytes = WR_CUDA_ALIGNMENT_BYTES,
         .context_bytes = cuda->context_bytes,
-        .chunk_bytes = cuda->granule_bytes != 0 ? WR_CUDA_CHUNK_BYTES : 0,
+        .chunk_bytes = chunk_bytes(cuda),
     };
     snprintf(properties->name, sizeof properties->name, "%s", cuda->name);
     snprintf(properties->pinned, sizeof properties->pinned, "pinned:%d", cuda->ordinal);

@@ -19,7 +19,7 @@
 #include "driver/regions.h"
 
 #define WR_CUDA_GRANULE_BYTES ((uint64_t)2 << 20) /* at least */
-#define WR_CUDA_CHUNK_BYTES ((uint64_t)32 << 20)  /* at most */
+#define WR_CUDA_CHUNK_BYTES ((uint64_t)120 << 20) /* at most */
 #define WR_CUDA_ALIGNMENT_BYTES 256               /* what cuMemAlloc promises */
 
 typedef struct wr_cuda_stream {
