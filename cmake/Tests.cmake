@@ -90,15 +90,20 @@ function(weir_test_program target folder)
 endfunction()
 
 # A libcuda over host memory, which tests of the CUDA driver find in WEIR_FAKE_CUDA.
+# A second one has the 24 GiB that the scenarios want.
 file(GLOB fake_sources CONFIGURE_DEPENDS tests/driver/fake/*.c)
-add_library(fake_cuda MODULE ${fake_sources})
-weir_flags(fake_cuda)
-target_include_directories(fake_cuda PRIVATE include src)
-target_link_libraries(fake_cuda PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-set_target_properties(fake_cuda PROPERTIES
-    PREFIX "" OUTPUT_NAME libcuda SUFFIX .so.1
-    LIBRARY_OUTPUT_DIRECTORY tests/fake)
-list(APPEND test_environment WEIR_FAKE_CUDA=$<TARGET_FILE:fake_cuda>)
+foreach(fake IN ITEMS fake_cuda fake_cuda_large)
+    add_library(${fake} MODULE ${fake_sources})
+    weir_flags(${fake})
+    target_include_directories(${fake} PRIVATE include src)
+    target_link_libraries(${fake} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+    set_target_properties(${fake} PROPERTIES
+        PREFIX "" OUTPUT_NAME libcuda SUFFIX .so.1
+        LIBRARY_OUTPUT_DIRECTORY tests/${fake})
+endforeach()
+target_compile_definitions(fake_cuda_large PRIVATE "FAKE_CAPACITY_BYTES=((uint64_t)24 << 30)")
+list(APPEND test_environment WEIR_FAKE_CUDA=$<TARGET_FILE:fake_cuda>
+    WEIR_FAKE_CUDA_LARGE=$<TARGET_FILE:fake_cuda_large>)
 
 file(GLOB support CONFIGURE_DEPENDS tests/support/*.c)
 weir_test_objects(test_support ${support})
@@ -167,6 +172,11 @@ weir_add_test(driver.contract_fake_cuda
     ${CMAKE_COMMAND} -E env
         WEIR_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda> WEIR_NVML_LIBRARY=$<TARGET_FILE:fake_cuda>
     $<TARGET_FILE:test.driver.contract> "cuda__*")
+
+weir_add_test(gpu.devices_fake
+    ${CMAKE_COMMAND} -E env
+        WEIR_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda> WEIR_NVML_LIBRARY=$<TARGET_FILE:fake_cuda>
+    $<TARGET_FILE:test.gpu.devices>)
 
 foreach(source IN LISTS examples)
     cmake_path(GET source STEM name)

@@ -180,6 +180,13 @@ typedef struct weir_cleanup_outcome {
 WEIR_API weir_result weir_device_memory_cleanup(weir_device *device,
                                                 const weir_cleanup_desc *desc,
                                                 weir_cleanup_outcome *outcome);
+/* The same for every open device of the process, one after the other; `desc` counts for
+ * each of them. The outcome is the sum; deferred_stream and pinned_by are those of the
+ * device that has most. One that fails keeps none of the others: the first failure is the
+ * result. A device may be closed meanwhile on another thread, which then waits; inside a
+ * hook closing it is BUSY, and abandoning it is not allowed. Any thread. */
+WEIR_API weir_result weir_devices_memory_cleanup(const weir_cleanup_desc *desc,
+                                                 weir_cleanup_outcome *outcome);
 
 #ifdef __cplusplus
 }

@@ -136,6 +136,7 @@ weir_result weir_device_open_driver(const weir_driver_table *table, const char *
     device->default_stream->is_default = true;
     wr_reclaim_init(device);
     wr_reclaimer_init(device, !desc->no_thread && !desc->no_idle);
+    wr_devices_add(device);
     *device_out = device;
     return WEIR_OK;
 
@@ -203,6 +204,7 @@ static uint32_t count_open_streams(weir_device *device)
 
 static void finish(weir_device *device)
 {
+    wr_devices_remove(device);
     wr_reclaimer_finish(device);
     wr_reclaim_finish(device);
     wr_capture_finish(&device->bank);
@@ -236,6 +238,12 @@ weir_result weir_device_close(weir_device *device)
     if (wr_reclaim_is_inside(device)) {
         return wr_error(
             WEIR_BUSY, "weir_device_close: called inside a reclaim callback of device %s",
+            device->name);
+    }
+    if (wr_devices_is_inside(device)) {
+        return wr_error(
+            WEIR_BUSY,
+            "weir_device_close: called inside a hook of a cleanup of device %s",
             device->name);
     }
     wr_hooks_before_close(device);

@@ -32,7 +32,10 @@ struct weir_stream {
 };
 
 struct weir_device {
-    wr_bank bank; /* first: the bank is the device */
+    wr_bank bank;      /* first: the bank is the device */
+    weir_device *next; /* open devices (devices.c), guard: theirs, like the next two */
+    uint64_t number;   /* rises with every opening */
+    uint32_t pins;     /* cleanups over all devices that are at this one */
     char name[64];
     char preset[WR_NAME_BYTES];
     wr_lock lock; /* streams; never held together with another lock but the roster's */
@@ -59,6 +62,13 @@ weir_result wr_stream_open(weir_device *device, const weir_stream_desc *desc,
 void wr_stream_end(weir_stream *stream);
 /* Frees ended streams whose memory has all gone to the bank. */
 void wr_stream_reap(weir_device *device);
+
+/* devices.c: the open devices of the process. */
+void wr_devices_add(weir_device *device);
+/* Waits while a cleanup over all devices is at this one. */
+void wr_devices_remove(weir_device *device);
+/* Whether this thread is inside a hook of such a cleanup of the device. */
+bool wr_devices_is_inside(const weir_device *device);
 
 /* hooks.c */
 

@@ -26,15 +26,16 @@
 #define MOST_MAPPINGS (2 * FAKE_CAPACITY_BYTES / UNIT)
 #define MOST_PAGES 4096
 #define MOST_EXPORTS 64
-#define DEEPEST 8
 
 struct wr_cu_stream_opaque {
+    int device;
     bool is_busy; /* work was queued while held */
     bool is_capturing;
     bool is_spoiled;
 };
 
 struct wr_cu_event_opaque {
+    int device;
     bool is_pending; /* recorded behind such work */
 };
 
@@ -44,6 +45,7 @@ typedef struct chunk {
     uint32_t handle_count; /* its own, and one for each import */
     uint32_t mapping_count;
     uint32_t export_count; /* descriptors that are open somewhere */
+    int device;
 } chunk;
 
 /* An exported descriptor: one end of a pair of sockets, in which the chunk's number waits
@@ -63,76 +65,21 @@ typedef struct mapping {
 typedef struct page {
     void *memory;
     size_t bytes;
+    int device;
 } page;
 
-static void sweep_exports(void);
-
-static fake_control control;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int file = -1; /* constant after cuInit, as all below is guarded by the mutex */
 static chunk chunks[MOST_CHUNKS];
 static mapping mappings[MOST_MAPPINGS];
 static page pages[MOST_PAGES];
 static export exports[MOST_EXPORTS];
-static uint64_t used_bytes;
-static int devices[FAKE_DEVICES]; /* their addresses are the contexts */
+static uint64_t used_bytes[FAKE_DEVICES];
 
-static _Thread_local wr_cu_context current[DEEPEST];
-static _Thread_local int depth;
-
-fake_control *fake_cuda_control(void)
-{
-    return &control;
-}
-
-static wr_cu_context context_of(int device)
-{
-    return (wr_cu_context)(void *)&devices[device];
-}
-
-static wr_cu_result count_call(fake_entry entry)
-{
-    atomic_fetch_add(&control.calls[entry], 1);
-    uint64_t nth = atomic_load(&control.fail_nth[entry]);
-    if (nth > 0) {
-        atomic_store(&control.fail_nth[entry], nth - 1);
-    }
-    return nth == 1 ? (wr_cu_result)atomic_load(&control.fail_with) : WR_CU_SUCCESS;
-}
-
-/* Counts the call, and fails if it was asked to. */
-#define ENTER(name)                                                                      \
-    do {                                                                                 \
-        wr_cu_result asked = count_call(FAKE_##name);                                    \
-        if (asked != WR_CU_SUCCESS) {                                                    \
-            return asked;                                                                \
-        }                                                                                \
-    } while (0)
-
-/* The same for calls that need a context. */
-#define ENTER_CURRENT(name)                                                              \
-    do {                                                                                 \
-        wr_cu_result asked = fake_enter(FAKE_##name);                                    \
-        if (asked != WR_CU_SUCCESS) {                                                    \
-            return asked;                                                                \
-        }                                                                                \
-    } while (0)
-
-wr_cu_result fake_enter(fake_entry entry)
-{
-    wr_cu_result asked = count_call(entry);
-    if (asked != WR_CU_SUCCESS) {
-        return asked;
-    }
-    bool is_current = depth > 0 && (current[depth - 1] == context_of(0) ||
-                                    current[depth - 1] == context_of(1));
-    return is_current ? WR_CU_SUCCESS : WR_CU_INVALID_CONTEXT;
-}
-
-uint64_t fake_used_bytes(void)
+uint64_t fake_used_bytes(int device)
 {
     pthread_mutex_lock(&mutex);
-    uint64_t bytes = FAKE_CONTEXT_BYTES + used_bytes;
+    uint64_t bytes = FAKE_CONTEXT_BYTES + used_bytes[device];
     pthread_mutex_unlock(&mutex);
     return bytes;
 }
@@ -153,110 +100,10 @@ wr_cu_result cuInit(unsigned flags)
     return flags == 0 && file >= 0 ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
 }
 
-wr_cu_result cuGetErrorName(wr_cu_result error, const char **name)
-{
-    *name = error == WR_CU_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : error == WR_CU_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-                                             : NULL;
-    return *name != NULL ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
-}
-
-wr_cu_result cuGetErrorString(wr_cu_result error, const char **text)
-{
-    *text = error == WR_CU_OUT_OF_MEMORY ? "out of memory" : "some failure";
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuDeviceGetCount(int *count)
-{
-    ENTER(device_count);
-    *count = FAKE_DEVICES;
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuDeviceGet(wr_cu_device *device, int ordinal)
-{
-    ENTER(device_get);
-    *device = ordinal;
-    return ordinal >= 0 && ordinal < FAKE_DEVICES ? WR_CU_SUCCESS : WR_CU_INVALID_DEVICE;
-}
-
-wr_cu_result cuDeviceGetName(char *name, int bytes, wr_cu_device device)
-{
-    ENTER(device_name);
-    snprintf(name, (size_t)bytes, "Fake GPU %d", device);
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuDeviceGetUuid_v2(wr_cu_uuid *uuid, wr_cu_device device)
-{
-    ENTER(device_uuid);
-    for (int i = 0; i < 16; i++) {
-        uuid->bytes[i] = (unsigned char)(0xa0 + i + device);
-    }
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuDeviceGetAttribute(int *value, int attribute, wr_cu_device device)
-{
-    (void)device;
-    ENTER(device_attribute);
-    bool has_memory = !atomic_load(&control.lacks_virtual_memory);
-    int capability = atomic_load(&control.capability);
-    capability = capability != 0 ? capability : 90;
-    *value = attribute == WR_CU_ATTRIBUTE_MULTIPROCESSORS    ? FAKE_MULTIPROCESSORS
-             : attribute == WR_CU_ATTRIBUTE_CAPABILITY_MAJOR ? capability / 10
-             : attribute == WR_CU_ATTRIBUTE_CAPABILITY_MINOR ? capability % 10
-             : attribute == WR_CU_ATTRIBUTE_VIRTUAL_MEMORY   ? has_memory
-             : attribute == WR_CU_ATTRIBUTE_HANDLE_FILE
-                 ? has_memory && !atomic_load(&control.lacks_sharing)
-                 : 0;
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuDevicePrimaryCtxRetain(wr_cu_context *context, wr_cu_device device)
-{
-    ENTER(context_retain);
-    *context = context_of(device);
-    atomic_fetch_add(&control.contexts, 1);
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuDevicePrimaryCtxRelease_v2(wr_cu_device device)
-{
-    (void)device;
-    ENTER(context_release);
-    pthread_mutex_lock(&mutex);
-    sweep_exports();
-    pthread_mutex_unlock(&mutex);
-    atomic_fetch_sub(&control.contexts, 1);
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuCtxPushCurrent_v2(wr_cu_context context)
-{
-    ENTER(context_push);
-    if (depth == DEEPEST) {
-        return WR_CU_INVALID_VALUE;
-    }
-    current[depth++] = context;
-    return WR_CU_SUCCESS;
-}
-
-wr_cu_result cuCtxPopCurrent_v2(wr_cu_context *context)
-{
-    ENTER(context_pop);
-    if (depth == 0) {
-        return WR_CU_INVALID_CONTEXT;
-    }
-    *context = current[--depth];
-    return WR_CU_SUCCESS;
-}
-
 wr_cu_result cuCtxSynchronize(void)
 {
     ENTER_CURRENT(context_sync);
-    atomic_store(&control.hold, false);
+    atomic_store(&fake_control_block.hold, false);
     return WR_CU_SUCCESS;
 }
 
@@ -264,7 +111,7 @@ wr_cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
     ENTER_CURRENT(memory_info);
     pthread_mutex_lock(&mutex);
-    *free_bytes = FAKE_CAPACITY_BYTES - used_bytes;
+    *free_bytes = FAKE_CAPACITY_BYTES - used_bytes[fake_device()];
     pthread_mutex_unlock(&mutex);
     *total_bytes = FAKE_CAPACITY_BYTES + FAKE_CONTEXT_BYTES;
     return WR_CU_SUCCESS;
@@ -272,10 +119,10 @@ wr_cu_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 
 /* ---- pages; the mutex is held in the functions without a symbol of CUDA ---- */
 
-static bool take(uint64_t bytes)
+static bool take(int device, uint64_t bytes)
 {
-    bool fits = bytes <= FAKE_CAPACITY_BYTES - used_bytes;
-    used_bytes += fits ? bytes : 0;
+    bool fits = bytes <= FAKE_CAPACITY_BYTES - used_bytes[device];
+    used_bytes[device] += fits ? bytes : 0;
     return fits;
 }
 
@@ -292,16 +139,16 @@ static page *find_page(const void *memory)
 static wr_cu_result make_page(wr_cu_address *address, size_t bytes)
 {
     page *made = find_page(NULL);
-    if (made == NULL || !take(bytes)) {
+    if (made == NULL || !take(fake_device(), bytes)) {
         return WR_CU_OUT_OF_MEMORY;
     }
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        used_bytes -= bytes;
+        used_bytes[fake_device()] -= bytes;
         return WR_CU_OUT_OF_MEMORY;
     }
-    *made = (page){memory, bytes};
+    *made = (page){memory, bytes, fake_device()};
     *address = (uintptr_t)memory;
     return WR_CU_SUCCESS;
 }
@@ -312,7 +159,7 @@ wr_cu_result cuMemAlloc_v2(wr_cu_address *address, size_t bytes)
     pthread_mutex_lock(&mutex);
     wr_cu_result result = bytes == 0 ? WR_CU_INVALID_VALUE : make_page(address, bytes);
     pthread_mutex_unlock(&mutex);
-    atomic_fetch_add(&control.pages, result == WR_CU_SUCCESS);
+    atomic_fetch_add(&fake_control_block.pages, result == WR_CU_SUCCESS);
     return result;
 }
 
@@ -323,9 +170,9 @@ wr_cu_result cuMemFree_v2(wr_cu_address address)
     page *found = find_page((void *)(uintptr_t)address);
     if (found != NULL && address != 0) {
         munmap(found->memory, found->bytes);
-        used_bytes -= found->bytes;
+        used_bytes[found->device] -= found->bytes;
         *found = (page){0};
-        atomic_fetch_sub(&control.pages, 1);
+        atomic_fetch_sub(&fake_control_block.pages, 1);
     }
     pthread_mutex_unlock(&mutex);
     return found != NULL ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
@@ -346,9 +193,9 @@ static mapping *find_mapping(uint64_t address)
 static void free_unused(chunk *one)
 {
     if (one->handle_count == 0 && one->mapping_count == 0 && one->export_count == 0) {
-        used_bytes -= one->unit_count * UNIT;
+        used_bytes[one->device] -= one->unit_count * UNIT;
         one->unit_count = 0;
-        atomic_fetch_sub(&control.chunks, 1);
+        atomic_fetch_sub(&fake_control_block.chunks, 1);
     }
 }
 
@@ -364,6 +211,13 @@ static void sweep_exports(void)
             exports[i] = (export){0};
         }
     }
+}
+
+void fake_sweep_exports(void)
+{
+    pthread_mutex_lock(&mutex);
+    sweep_exports();
+    pthread_mutex_unlock(&mutex);
 }
 
 /* The lowest free piece of the file with so many units, or MOST_CHUNKS. */
@@ -418,7 +272,7 @@ wr_cu_result cuMemAddressReserve(wr_cu_address *address, size_t bytes, size_t al
     }
     munmap(memory + head + bytes, UNIT - head);
     *address = (uintptr_t)memory + head;
-    atomic_fetch_add(&control.ranges, 1);
+    atomic_fetch_add(&fake_control_block.ranges, 1);
     return WR_CU_SUCCESS;
 }
 
@@ -426,7 +280,7 @@ wr_cu_result cuMemAddressFree(wr_cu_address address, size_t bytes)
 {
     ENTER_CURRENT(unreserve);
     munmap((void *)(uintptr_t)address, bytes);
-    atomic_fetch_sub(&control.ranges, 1);
+    atomic_fetch_sub(&fake_control_block.ranges, 1);
     return WR_CU_SUCCESS;
 }
 
@@ -436,20 +290,22 @@ wr_cu_result cuMemCreate(wr_cu_handle *handle, size_t bytes, const wr_cu_allocat
     ENTER_CURRENT(create);
     if (bytes == 0 || bytes % UNIT != 0 || what->type != WR_CU_ALLOCATION_PINNED ||
         (what->handle_types & ~WR_CU_HANDLE_FILE) != 0 || flags != 0 ||
-        what->location.type != WR_CU_LOCATION_DEVICE) {
+        what->location.type != WR_CU_LOCATION_DEVICE || what->location.id < 0 ||
+        what->location.id >= FAKE_DEVICES) {
         return WR_CU_INVALID_VALUE;
     }
     wr_cu_result result = WR_CU_OUT_OF_MEMORY;
     pthread_mutex_lock(&mutex);
     sweep_exports();
     size_t at = find_piece(bytes / UNIT);
-    if (at < MOST_CHUNKS && take(bytes)) {
-        chunks[at] = (chunk){.unit_count = bytes / UNIT, .handle_count = 1};
+    if (at < MOST_CHUNKS && take(what->location.id, bytes)) {
+        chunks[at] = (chunk){
+            .unit_count = bytes / UNIT, .handle_count = 1, .device = what->location.id};
         *handle = at + 1;
         result = WR_CU_SUCCESS;
     }
     pthread_mutex_unlock(&mutex);
-    atomic_fetch_add(&control.chunks, result == WR_CU_SUCCESS);
+    atomic_fetch_add(&fake_control_block.chunks, result == WR_CU_SUCCESS);
     return result;
 }
 
@@ -554,7 +410,7 @@ static wr_cu_result map_chunk(uint64_t address, uint64_t bytes, wr_cu_handle han
     }
     found->mapping_count++;
     *made = (mapping){address, (size_t)handle - 1};
-    atomic_fetch_add(&control.mappings, 1);
+    atomic_fetch_add(&fake_control_block.mappings, 1);
     return WR_CU_SUCCESS;
 }
 
@@ -571,13 +427,13 @@ wr_cu_result cuMemMap(wr_cu_address address, size_t bytes, size_t offset,
     return result;
 }
 
-/* Whether all of it is mapped, in whole chunks. */
-static bool is_mapped(uint64_t address, uint64_t bytes)
+/* Whether all of it is mapped, in whole chunks, of one device unless that is -1. */
+static bool is_mapped(uint64_t address, uint64_t bytes, int device)
 {
     uint64_t at = address;
     while (at < address + bytes) {
         const mapping *found = find_mapping(at);
-        if (found == NULL) {
+        if (found == NULL || (device >= 0 && chunks[found->chunk].device != device)) {
             return false;
         }
         at += chunks[found->chunk].unit_count * UNIT;
@@ -589,14 +445,14 @@ wr_cu_result cuMemUnmap(wr_cu_address address, size_t bytes)
 {
     ENTER_CURRENT(unmap);
     pthread_mutex_lock(&mutex);
-    bool is_whole = is_mapped(address, bytes) && close_addresses(address, bytes);
+    bool is_whole = is_mapped(address, bytes, -1) && close_addresses(address, bytes);
     for (uint64_t at = 0; at < bytes && is_whole;) {
         mapping *found = find_mapping(address + at);
         at += chunks[found->chunk].unit_count * UNIT;
         chunks[found->chunk].mapping_count--;
         free_unused(&chunks[found->chunk]);
         *found = (mapping){0};
-        atomic_fetch_sub(&control.mappings, 1);
+        atomic_fetch_sub(&fake_control_block.mappings, 1);
     }
     pthread_mutex_unlock(&mutex);
     return is_whole ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
@@ -608,11 +464,19 @@ wr_cu_result cuMemSetAccess(wr_cu_address address, size_t bytes,
     ENTER_CURRENT(set_access);
     pthread_mutex_lock(&mutex);
     bool ok = count == 1 && access->flags == WR_CU_ACCESS_READWRITE &&
-              is_mapped(address, bytes) &&
+              is_mapped(address, bytes, access->location.id) &&
               mprotect((void *)(uintptr_t)address, bytes, PROT_READ | PROT_WRITE) == 0;
     pthread_mutex_unlock(&mutex);
     return ok ? WR_CU_SUCCESS : WR_CU_INVALID_VALUE;
 }
+
+/* Streams and events belong to the context in which they were made. */
+#define CHECK_DEVICE(object)                                                             \
+    do {                                                                                 \
+        if ((object)->device != fake_device()) {                                         \
+            return WR_CU_INVALID_CONTEXT;                                                \
+        }                                                                                \
+    } while (0)
 
 /* ---- streams, events and copies: done when the call returns, but for what is held ----
  */
@@ -620,7 +484,7 @@ wr_cu_result cuMemSetAccess(wr_cu_address address, size_t bytes,
 void fake_queue(wr_cu_stream stream)
 {
     pthread_mutex_lock(&mutex);
-    stream->is_busy = atomic_load(&control.hold);
+    stream->is_busy = atomic_load(&fake_control_block.hold);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -628,6 +492,7 @@ wr_cu_result cuMemcpyHtoDAsync_v2(wr_cu_address to, const void *from, size_t byt
                                   wr_cu_stream stream)
 {
     ENTER_CURRENT(write);
+    CHECK_DEVICE(stream);
     memcpy((void *)(uintptr_t)to, from, bytes);
     fake_queue(stream);
     return WR_CU_SUCCESS;
@@ -637,6 +502,7 @@ wr_cu_result cuMemcpyDtoHAsync_v2(void *to, wr_cu_address from, size_t bytes,
                                   wr_cu_stream stream)
 {
     ENTER_CURRENT(read);
+    CHECK_DEVICE(stream);
     memcpy(to, (const void *)(uintptr_t)from, bytes);
     fake_queue(stream);
     return WR_CU_SUCCESS;
@@ -646,6 +512,7 @@ wr_cu_result cuMemcpyDtoDAsync_v2(wr_cu_address to, wr_cu_address from, size_t b
                                   wr_cu_stream stream)
 {
     ENTER_CURRENT(copy);
+    CHECK_DEVICE(stream);
     if (to < from + bytes && from < to + bytes) {
         return WR_CU_INVALID_VALUE; /* undefined on a GPU */
     }
@@ -658,7 +525,10 @@ wr_cu_result cuStreamCreate(wr_cu_stream *stream, unsigned flags)
 {
     ENTER_CURRENT(stream_create);
     *stream = calloc(1, sizeof **stream);
-    atomic_fetch_add(&control.streams, 1);
+    if (*stream != NULL) {
+        (*stream)->device = fake_device();
+    }
+    atomic_fetch_add(&fake_control_block.streams, 1);
     return *stream != NULL && flags == WR_CU_STREAM_NON_BLOCKING ? WR_CU_SUCCESS
                                                                  : WR_CU_INVALID_VALUE;
 }
@@ -666,15 +536,16 @@ wr_cu_result cuStreamCreate(wr_cu_stream *stream, unsigned flags)
 wr_cu_result cuStreamDestroy_v2(wr_cu_stream stream)
 {
     ENTER_CURRENT(stream_destroy);
+    CHECK_DEVICE(stream);
     free(stream);
-    atomic_fetch_sub(&control.streams, 1);
+    atomic_fetch_sub(&fake_control_block.streams, 1);
     return WR_CU_SUCCESS;
 }
 
 static wr_cu_result ready_unless(const bool *is_busy)
 {
     pthread_mutex_lock(&mutex);
-    bool busy = *is_busy && atomic_load(&control.hold);
+    bool busy = *is_busy && atomic_load(&fake_control_block.hold);
     pthread_mutex_unlock(&mutex);
     return busy ? WR_CU_NOT_READY : WR_CU_SUCCESS;
 }
@@ -692,6 +563,7 @@ static bool spoils(wr_cu_stream stream)
 wr_cu_result cuStreamQuery(wr_cu_stream stream)
 {
     ENTER_CURRENT(stream_query);
+    CHECK_DEVICE(stream);
     if (spoils(stream)) {
         return WR_CU_CAPTURE_UNSUPPORTED;
     }
@@ -701,16 +573,18 @@ wr_cu_result cuStreamQuery(wr_cu_stream stream)
 wr_cu_result cuStreamSynchronize(wr_cu_stream stream)
 {
     ENTER_CURRENT(stream_sync);
+    CHECK_DEVICE(stream);
     if (spoils(stream)) {
         return WR_CU_CAPTURE_UNSUPPORTED;
     }
-    atomic_store(&control.hold, false);
+    atomic_store(&fake_control_block.hold, false);
     return WR_CU_SUCCESS;
 }
 
 wr_cu_result cuStreamWaitEvent(wr_cu_stream stream, wr_cu_event event, unsigned flags)
 {
     ENTER_CURRENT(stream_wait);
+    CHECK_DEVICE(stream);
     pthread_mutex_lock(&mutex);
     stream->is_busy = stream->is_busy || event->is_pending;
     pthread_mutex_unlock(&mutex);
@@ -721,7 +595,10 @@ wr_cu_result cuEventCreate(wr_cu_event *event, unsigned flags)
 {
     ENTER_CURRENT(event_create);
     *event = calloc(1, sizeof **event);
-    atomic_fetch_add(&control.events, 1);
+    if (*event != NULL) {
+        (*event)->device = fake_device();
+    }
+    atomic_fetch_add(&fake_control_block.events, 1);
     return *event != NULL && flags == WR_CU_EVENT_DISABLE_TIMING ? WR_CU_SUCCESS
                                                                  : WR_CU_INVALID_VALUE;
 }
@@ -730,18 +607,20 @@ wr_cu_result cuEventDestroy_v2(wr_cu_event event)
 {
     ENTER_CURRENT(event_destroy);
     free(event);
-    atomic_fetch_sub(&control.events, 1);
+    atomic_fetch_sub(&fake_control_block.events, 1);
     return WR_CU_SUCCESS;
 }
 
 wr_cu_result cuEventRecord(wr_cu_event event, wr_cu_stream stream)
 {
     ENTER_CURRENT(event_record);
+    CHECK_DEVICE(stream);
+    CHECK_DEVICE(event);
     if (spoils(stream)) { /* CUDA would record it, but nobody could test it */
         return WR_CU_CAPTURE_UNSUPPORTED;
     }
     pthread_mutex_lock(&mutex);
-    event->is_pending = atomic_load(&control.hold);
+    event->is_pending = atomic_load(&fake_control_block.hold);
     pthread_mutex_unlock(&mutex);
     return WR_CU_SUCCESS;
 }
@@ -756,7 +635,7 @@ wr_cu_result cuEventSynchronize(wr_cu_event event)
 {
     (void)event;
     ENTER_CURRENT(event_sync);
-    atomic_store(&control.hold, false);
+    atomic_store(&fake_control_block.hold, false);
     return WR_CU_SUCCESS;
 }
 
@@ -765,6 +644,7 @@ wr_cu_result cuEventSynchronize(wr_cu_event event)
 wr_cu_result cuStreamBeginCapture_v2(wr_cu_stream stream, int mode)
 {
     ENTER_CURRENT(capture_begin);
+    CHECK_DEVICE(stream);
     if (mode != WR_CU_CAPTURE_RELAXED || stream->is_capturing) {
         return WR_CU_INVALID_VALUE;
     }
@@ -778,6 +658,7 @@ wr_cu_result cuStreamBeginCapture_v2(wr_cu_stream stream, int mode)
 wr_cu_result cuStreamEndCapture(wr_cu_stream stream, wr_cu_graph *graph)
 {
     ENTER_CURRENT(capture_end);
+    CHECK_DEVICE(stream);
     pthread_mutex_lock(&mutex);
     bool was_capturing = stream->is_capturing, was_spoiled = stream->is_spoiled;
     stream->is_capturing = false;
@@ -792,6 +673,7 @@ wr_cu_result cuStreamEndCapture(wr_cu_stream stream, wr_cu_graph *graph)
 wr_cu_result cuGraphLaunch(wr_cu_exec exec, wr_cu_stream stream)
 {
     ENTER_CURRENT(graph_launch);
+    CHECK_DEVICE(stream);
     if (!((wr_cu_graph)(void *)exec)->is_exec || stream->is_capturing) {
         return WR_CU_INVALID_VALUE;
     }

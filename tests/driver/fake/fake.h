@@ -14,7 +14,9 @@ typedef enum fake_entry {
         FAKE_COUNT,
 } fake_entry;
 
+#ifndef FAKE_CAPACITY_BYTES
 #define FAKE_CAPACITY_BYTES ((uint64_t)1 << 30)
+#endif
 #define FAKE_CONTEXT_BYTES ((uint64_t)64 << 20)
 #define FAKE_DEVICES 2
 #define FAKE_MULTIPROCESSORS 2

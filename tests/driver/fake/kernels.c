@@ -284,14 +284,6 @@ int nvrtcGetPTX(wr_nvrtc_program program, char *ptx)
 
 /* ---- modules ---- */
 
-#define ENTER(name)                                                                      \
-    do {                                                                                 \
-        wr_cu_result asked = fake_enter(FAKE_##name);                                    \
-        if (asked != WR_CU_SUCCESS) {                                                    \
-            return asked;                                                                \
-        }                                                                                \
-    } while (0)
-
 struct wr_cu_module_opaque {
     void *library;
 };
@@ -311,7 +303,7 @@ typedef void (*call_fn)(const fake_thread *self, void **parameters);
 
 wr_cu_result cuModuleLoadData(wr_cu_module *module, const void *image)
 {
-    ENTER(module_load);
+    ENTER_CURRENT(module_load);
     void *library = dlopen(image, RTLD_NOW | RTLD_LOCAL);
     *module = calloc(1, sizeof **module);
     if (library == NULL || *module == NULL) {
@@ -324,7 +316,7 @@ wr_cu_result cuModuleLoadData(wr_cu_module *module, const void *image)
 
 wr_cu_result cuModuleUnload(wr_cu_module module)
 {
-    ENTER(module_unload);
+    ENTER_CURRENT(module_unload);
     dlclose(module->library);
     free(module);
     atomic_fetch_sub(&fake_cuda_control()->modules, 1);
@@ -334,7 +326,7 @@ wr_cu_result cuModuleUnload(wr_cu_module module)
 wr_cu_result cuModuleGetFunction(wr_cu_function *function, wr_cu_module module,
                                  const char *name)
 {
-    ENTER(function_get);
+    ENTER_CURRENT(function_get);
     char symbol[160] = "fake_call_";
     char plain[128];
     snprintf(plain, sizeof plain, "%s", name);
@@ -469,7 +461,7 @@ wr_cu_result cuLaunchKernel(wr_cu_function function, unsigned blocks_x, unsigned
                             unsigned threads_z, unsigned shared_bytes,
                             wr_cu_stream stream, void **parameters, void **extra)
 {
-    ENTER(launch);
+    ENTER_CURRENT(launch);
     if (blocks_x == 0 || blocks_y == 0 || blocks_z != 1 || threads_x == 0 ||
         threads_x > MOST_THREADS || threads_y != 1 || threads_z != 1 ||
         shared_bytes != 0 || extra != NULL) {

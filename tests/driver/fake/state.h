@@ -22,12 +22,38 @@ struct wr_cu_graph_opaque {
     bool is_exec;
 };
 
+/* Counts the call, and fails if it was asked to. */
+#define ENTER(name)                                                                      \
+    do {                                                                                 \
+        wr_cu_result asked = fake_count(FAKE_##name);                                    \
+        if (asked != WR_CU_SUCCESS) {                                                    \
+            return asked;                                                                \
+        }                                                                                \
+    } while (0)
+
+/* The same for calls that need a context. */
+#define ENTER_CURRENT(name)                                                              \
+    do {                                                                                 \
+        wr_cu_result asked = fake_enter(FAKE_##name);                                    \
+        if (asked != WR_CU_SUCCESS) {                                                    \
+            return asked;                                                                \
+        }                                                                                \
+    } while (0)
+
+extern fake_control fake_control_block;
+
+/* Counts a call; fails if it was asked to. */
+wr_cu_result fake_count(fake_entry entry);
+/* The ordinal of the thread's current device; -1: there is none. */
+int fake_device(void);
+/* Lets go of chunks whose last descriptor has been closed. */
+void fake_sweep_exports(void);
 /* Counts a call that needs a context; fails if it was asked to, or has none. */
 wr_cu_result fake_enter(fake_entry entry);
 /* Work was queued. */
 void fake_queue(wr_cu_stream stream);
-/* What the process has on the device, its context included. */
-uint64_t fake_used_bytes(void);
+/* What the process has on a device, its context included. */
+uint64_t fake_used_bytes(int device);
 wr_cu_graph fake_graph_create(bool is_exec);
 
 #endif
