@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct tally {
-    uint64_t passed, failed;
+    uint64_t passed, failed, skipped;
     int code;
     cJSON *files; /* NULL: text */
 };
@@ -70,6 +70,11 @@ static void print_result(const char *path, const wr_scn_result *result)
     case WR_SCN_OK:
         printf("ok %s\n", path);
         break;
+    case WR_SCN_SKIPPED:
+        printf("skipped ");
+        print_place(stdout, path, result->line);
+        printf("%s\n", result->message);
+        break;
     case WR_SCN_FAILED:
         printf("FAILED ");
         print_place(stdout, path, result->line);
@@ -90,6 +95,7 @@ static void add_json(cJSON *files, const char *path, const wr_scn_result *result
     cJSON_AddItemToArray(files, file);
     cJSON_AddStringToObject(file, "file", path);
     cJSON_AddBoolToObject(file, "ok", result->verdict == WR_SCN_OK);
+    cJSON_AddBoolToObject(file, "skipped", result->verdict == WR_SCN_SKIPPED);
     if (result->verdict == WR_SCN_OK) {
         cJSON_AddNullToObject(file, "line");
         cJSON_AddNullToObject(file, "message");
@@ -103,10 +109,12 @@ static void add_json(cJSON *files, const char *path, const wr_scn_result *result
 static void count(struct tally *tally, const char *path, const wr_scn_result *result,
                   uint64_t driver_calls)
 {
+    bool is_skipped = result->verdict == WR_SCN_SKIPPED;
     bool is_ok = result->verdict == WR_SCN_OK;
     tally->passed += is_ok;
-    tally->failed += !is_ok;
-    if ((int)result->verdict > tally->code) {
+    tally->skipped += is_skipped;
+    tally->failed += !is_ok && !is_skipped;
+    if (!is_skipped && (int)result->verdict > tally->code) {
         tally->code = (int)result->verdict;
     }
     if (tally->files) {
@@ -119,14 +127,19 @@ static void count(struct tally *tally, const char *path, const wr_scn_result *re
 static void finish(struct tally *tally)
 {
     if (!tally->files) {
-        printf("%llu passed, %llu failed\n", (unsigned long long)tally->passed,
+        printf("%llu passed, %llu failed", (unsigned long long)tally->passed,
                (unsigned long long)tally->failed);
+        if (tally->skipped > 0) {
+            printf(", %llu skipped", (unsigned long long)tally->skipped);
+        }
+        printf("\n");
         return;
     }
     cJSON *json = cJSON_CreateObject();
     cJSON_AddItemToObject(json, "files", tally->files);
     wr_json_add_bytes(json, "passed", tally->passed);
     wr_json_add_bytes(json, "failed", tally->failed);
+    wr_json_add_bytes(json, "skipped", tally->skipped);
     wr_json_print(json);
 }
 
@@ -164,9 +177,12 @@ static void run_file(struct tally *tally, const char *path, const wr_scn_options
 }
 
 static const char details[] =
-    "Each file runs on a sim device of its own. It passes if all its checks hold, and "
+    "Each file runs on a device of its own, sim if not said. It passes if all its checks hold, and "
     "if\n"
     "after every statement the sums, peaks and structures of the device are right.\n"
+    "\n"
+    "On another device than sim, files that need what only sim can do (work that waits,\n"
+    "failing calls, other processes) are skipped, and none passing is a failure.\n"
     "\n"
     "With --fail-call, for tests of Weir itself, the Nth call for memory or fences that "
     "the\n"
@@ -186,13 +202,15 @@ int weir_cli_scenario(int argc, char **argv)
     bool is_json = false;
     wr_scn_options options = {0};
     const wr_option table[] = {
+        {"device", WR_OPTION_KIND_TEXT, &options.device, "NAME",
+         "sim (default), host, cuda, ..."},
         {"json", WR_OPTION_KIND_FLAG, &is_json, NULL, "print one JSON object"},
         {"fail-call", WR_OPTION_KIND_NUMBER, &options.fail_call, "N",
          "the driver's Nth memory call fails"},
     };
     const wr_command command = {
         .name = "scenario",
-        .summary = "Runs scenario files against the sim driver.",
+        .summary = "Runs scenario files.",
         .operands = "FILE...",
         .details = details,
         .options = table,
@@ -203,6 +221,13 @@ int weir_cli_scenario(int argc, char **argv)
     if (code != WR_OPTIONS_RUN) {
         return code;
     }
+    if (options.device != NULL && strcmp(options.device, "sim") == 0) {
+        options.device = NULL;
+    }
+    if (options.device != NULL && options.fail_call > 0) {
+        return wr_cli_error(WR_EXIT_USAGE, "scenario",
+                            "--fail-call needs --device sim; leave one of them out");
+    }
     if (file_count == 0) {
         return wr_cli_error(WR_EXIT_USAGE, "scenario",
                             "no file given; see weir scenario --help");
@@ -212,5 +237,5 @@ int weir_cli_scenario(int argc, char **argv)
         run_file(&tally, argv[i], &options);
     }
     finish(&tally);
-    return tally.code;
+    return tally.code == 0 && tally.passed == 0 ? WR_EXIT_FAILED : tally.code;
 }

@@ -114,32 +114,75 @@ bool wr_scn_stream_get(wr_scn_run *run, wr_scn_text name, wr_scn_stream **stream
 
 /* ---- the device ---- */
 
-bool wr_scn_device_open(wr_scn_run *run)
+/* On a device that is what it is, the scenario's capacity is a limit. */
+static void limit_to_capacity(wr_scn_run *run)
 {
+    uint64_t capacity = run->sim_desc.capacity_bytes, own = run->sim_desc.context_bytes;
+    uint64_t room = capacity > own ? capacity - own : 1;
+    uint64_t *limit = &run->device_desc.limit_bytes;
+    *limit = *limit == 0 || *limit > room ? room : *limit;
+    run->device_desc.no_granules |= run->sim_desc.granule_bytes == 0;
+}
+
+/* Whether a device that is not sim can stand for the one that the scenario describes. */
+static bool check_likeness(wr_scn_run *run)
+{
+    weir_driver_properties is;
+    const weir_sim_desc *wanted = &run->sim_desc;
+    if (weir_device_properties(run->device, &is) != WEIR_OK) {
+        return wr_scn_fail(run, "expected properties, got %s", weir_last_error());
+    }
+    run->context_bytes = is.context_bytes;
+    if (wanted->lets_go != WEIR_SIM_LETS_GO_AT_ONCE) {
+        return wr_scn_skip(run, "lets_go");
+    }
+    if (wanted->granule_bytes != 0 && wanted->granule_bytes != is.granule_bytes) {
+        return wr_scn_skip(run, "granules of that size");
+    }
+    run->is_host = is.host_visible;
+    run->is_small = is.capacity_bytes < run->device_desc.limit_bytes;
+    return true;
+}
+
+static weir_result open_device(wr_scn_run *run)
+{
+    const char *device = run->options.device;
     run->device_desc.size = sizeof run->device_desc;
     run->device_desc.preset = run->preset[0] ? run->preset : NULL;
     run->device_desc.no_thread = true;
-    run->device_desc.driver_config = &run->sim_desc;
-    weir_result result = weir_device_open("sim", &run->device_desc, &run->device);
+    if (device) {
+        limit_to_capacity(run);
+    } else {
+        run->device_desc.driver_config = &run->sim_desc;
+    }
+    return weir_device_open(device ? device : "sim", &run->device_desc, &run->device);
+}
+
+bool wr_scn_device_open(wr_scn_run *run)
+{
+    weir_result result = open_device(run);
     if (result != WEIR_OK) {
         return wr_scn_fail(run, "expected the device to open, got %s: %s",
                            weir_result_name(result), weir_last_error());
     }
-    run->driver = weir_device_driver(run->device);
+    run->sim = run->options.device ? NULL : weir_device_driver(run->device);
     run->default_stream.stream = weir_device_default_stream(run->device);
     run->default_stream.driver_stream =
         weir_stream_driver_stream(run->default_stream.stream);
     if (run->options.fail_call > 0) {
-        weir_sim_fail_nth(run->driver, run->options.fail_call);
+        weir_sim_fail_nth(run->sim, run->options.fail_call);
     }
-    return true;
+    return run->sim || check_likeness(run);
 }
 
 /* The memory calls among which --fail-call counts. */
-static uint64_t count_driver_calls(weir_driver *driver)
+static uint64_t count_driver_calls(weir_driver *sim)
 {
     weir_sim_ledger ledger;
-    weir_sim_read_ledger(driver, &ledger);
+    if (!sim) {
+        return 0;
+    }
+    weir_sim_read_ledger(sim, &ledger);
     return ledger.calls[WEIR_SIM_OP_page_alloc] + ledger.calls[WEIR_SIM_OP_page_free] +
            ledger.calls[WEIR_SIM_OP_range_reserve] + ledger.calls[WEIR_SIM_OP_commit] +
            ledger.calls[WEIR_SIM_OP_decommit] + ledger.calls[WEIR_SIM_OP_move] +
@@ -149,9 +192,12 @@ static uint64_t count_driver_calls(weir_driver *driver)
 
 static void disarm(wr_scn_run *run)
 {
-    weir_sim_fail_nth(run->driver, 0);
+    if (!run->sim) {
+        return;
+    }
+    weir_sim_fail_nth(run->sim, 0);
     for (int op = 0; op < WEIR_SIM_OP_COUNT; op++) {
-        weir_sim_fail(run->driver, (weir_sim_op)op, 0, 0);
+        weir_sim_fail(run->sim, (weir_sim_op)op, 0, 0);
     }
 }
 
@@ -176,7 +222,7 @@ void wr_scn_device_close(wr_scn_run *run)
     if (!run->device) {
         return;
     }
-    run->driver_calls = count_driver_calls(run->driver);
+    run->driver_calls = count_driver_calls(run->sim);
     weir_result result = WEIR_INVALID;
     bool is_orderly = run->result.verdict == WR_SCN_OK && !run->is_gone;
     if (is_orderly) {

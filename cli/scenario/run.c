@@ -77,6 +77,9 @@ static bool run_statement(wr_scn_run *run, size_t *at)
     case WR_SCN_END:
         return run_round(run, statement->partner, at);
     case WR_SCN_FORK:
+        if (run->options.device) {
+            return wr_scn_skip(run, "fork");
+        }
         if ((!run->device && !wr_scn_device_open(run)) ||
             !wr_scn_run_fork(run, *at, statement->partner)) {
             return false;

@@ -15,8 +15,9 @@ __extension__ typedef __int128 wr_scn_value;
 
 typedef enum wr_scn_verdict {
     WR_SCN_OK = 0,
-    WR_SCN_FAILED = 1, /* something that must be true is not */
-    WR_SCN_WRONG = 2,  /* the file itself is wrong */
+    WR_SCN_FAILED = 1,  /* something that must be true is not */
+    WR_SCN_WRONG = 2,   /* the file itself is wrong */
+    WR_SCN_SKIPPED = 3, /* it needs what only the sim device can do */
 } wr_scn_verdict;
 
 typedef struct wr_scn_result {
@@ -26,6 +27,7 @@ typedef struct wr_scn_result {
 } wr_scn_result;
 
 typedef struct wr_scn_options {
+    const char *device; /* NULL: sim */
     uint64_t fail_call; /* this memory call of the driver fails; 0: none */
 } wr_scn_options;
 
@@ -65,8 +67,10 @@ typedef struct wr_scn_run {
     char preset[WR_SCN_NAME_BYTES]; /* "": the default */
     weir_device_desc device_desc;
     weir_sim_desc sim_desc;
-    weir_device *device; /* NULL until the first action */
-    weir_driver *driver;
+    weir_device *device;    /* NULL until the first action */
+    weir_driver *sim;       /* its driver; NULL on another device... */
+    uint64_t context_bytes; /* ...which has so much for itself */
+    uint64_t now_ms;        /* and what `advance` has made of the time */
     wr_scn_stream default_stream;
 
     /* names, and beside each an array by the name's number */
@@ -94,6 +98,8 @@ typedef struct wr_scn_run {
     bool is_armed[WEIR_SIM_OP_COUNT]; /* a `fail` of that call may still be in force */
     bool is_child;                    /* this process was forked by the scenario */
     bool is_gone;                     /* after `shutdown` */
+    bool is_small;                    /* the device, beside the scenario's capacity */
+    bool is_host;                     /* its memory is the host's */
     weir_cleanup_outcome last;
     char error[1024]; /* text of the last call that failed */
 } wr_scn_run;
@@ -120,6 +126,8 @@ bool wr_scn_fail(wr_scn_run *run, const char *format, ...)
 /* The file is wrong; always false. */
 bool wr_scn_wrong(wr_scn_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
+/* Only the sim device can do that; always false. */
+bool wr_scn_skip(wr_scn_run *run, const char *what) __attribute__((cold));
 /* Judges what a call returned: OK, or a failure that the scenario itself has brought
  * about (a forked child, a driver that is gone or made to fail). Keeps the text of a
  * failure. */

@@ -23,6 +23,12 @@ static bool is_ledger(wr_scn_field field)
     return field >= WR_SCN_FIELD_driver_allocs && field < WR_SCN_FIELD_last_returned;
 }
 
+/* Host memory has the whole process in it, which comes and goes as it likes. */
+static bool is_of_process(wr_scn_field field)
+{
+    return field == WR_SCN_FIELD_overhead || field == WR_SCN_FIELD_footprint;
+}
+
 /* ---- reading ---- */
 
 static weir_result read_usage(wr_scn_run *run, wr_scn_snapshot *snapshot)
@@ -33,8 +39,19 @@ static weir_result read_usage(wr_scn_run *run, wr_scn_snapshot *snapshot)
 #define COPY(id, text, member) snapshot->value[WR_SCN_FIELD_##id] = usage.member;
         WR_SCN_USAGE_FIELDS(COPY)
 #undef COPY
+        if (!run->sim) { /* the capacity is a limit there */
+            snapshot->value[WR_SCN_FIELD_ooms] += usage.limits;
+        }
     }
     return result;
+}
+
+/* Where the process has what it has, the scenario's context stands for it. */
+static void shift_context(const wr_scn_run *run, uint64_t *bytes)
+{
+    if (!run->sim && *bytes != WEIR_UNKNOWN_BYTES) {
+        *bytes += run->sim_desc.context_bytes - run->context_bytes;
+    }
 }
 
 static weir_result read_report(wr_scn_run *run, wr_scn_snapshot *snapshot)
@@ -45,18 +62,38 @@ static weir_result read_report(wr_scn_run *run, wr_scn_snapshot *snapshot)
 #define COPY(id, text, member) snapshot->value[WR_SCN_FIELD_##id] = report.member;
         WR_SCN_REPORT_FIELDS(COPY)
 #undef COPY
+        shift_context(run, &snapshot->value[WR_SCN_FIELD_overhead]);
+        shift_context(run, &snapshot->value[WR_SCN_FIELD_footprint]);
     }
+    return result;
+}
+
+/* Elsewhere what Weir has counted; syncs of the device it does not count. */
+static weir_result count_calls(wr_scn_run *run, weir_sim_ledger *ledger)
+{
+    weir_usage usage = {.size = sizeof usage};
+    weir_result result = weir_device_memory_usage(run->device, &usage);
+    ledger->calls[WEIR_SIM_OP_page_alloc] = usage.page_allocs;
+    ledger->calls[WEIR_SIM_OP_page_free] = usage.page_frees;
+    ledger->calls[WEIR_SIM_OP_commit] = usage.commits;
+    ledger->calls[WEIR_SIM_OP_decommit] = usage.decommits;
+    ledger->calls[WEIR_SIM_OP_fence_wait] = usage.fence_waits;
     return result;
 }
 
 static weir_result read_ledger(wr_scn_run *run, wr_scn_snapshot *snapshot)
 {
-    weir_sim_ledger ledger;
-    weir_sim_read_ledger(run->driver, &ledger);
+    weir_sim_ledger ledger = {.device_syncs = WEIR_UNKNOWN_BYTES};
+    weir_result result = WEIR_OK;
+    if (run->sim) {
+        weir_sim_read_ledger(run->sim, &ledger);
+    } else {
+        result = count_calls(run, &ledger);
+    }
 #define COPY(id, text, member) snapshot->value[WR_SCN_FIELD_##id] = ledger.member;
     WR_SCN_LEDGER_FIELDS(COPY)
 #undef COPY
-    return WEIR_OK;
+    return result;
 }
 
 static weir_result read_last(wr_scn_run *run, wr_scn_snapshot *snapshot)
@@ -191,6 +228,10 @@ bool wr_scn_field_read(wr_scn_run *run, const wr_scn_op *op, wr_scn_value *value
     bool is_read;
     if (op->mark.start && !find_mark(run, op->mark, &mark)) {
         return false;
+    }
+    if (!run->sim && (op->field == WR_SCN_FIELD_device_syncs ||
+                      (run->is_host && is_of_process(op->field)))) {
+        return wr_scn_skip(run, wr_scn_field_name(op->field));
     }
     if (run->is_child && !mark && !is_ledger(op->field)) {
         return wr_scn_wrong(run,

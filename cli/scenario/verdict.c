@@ -35,6 +35,14 @@ bool wr_scn_wrong(wr_scn_run *run, const char *format, ...)
     return false;
 }
 
+bool wr_scn_skip(wr_scn_run *run, const char *what)
+{
+    run->result.verdict = WR_SCN_SKIPPED;
+    snprintf(run->result.message, sizeof run->result.message, "needs --device sim: %s",
+             what);
+    return false;
+}
+
 void wr_scn_keep_error(wr_scn_run *run)
 {
     snprintf(run->error, sizeof run->error, "%s", weir_last_error());

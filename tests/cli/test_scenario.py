@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The scenario language, end to end."""
+import glob
 import json
 import os
 import tempfile
 import unittest
 
 from command import run
+
+SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenarios")
 
 
 class Scenario(unittest.TestCase):
@@ -76,14 +79,14 @@ class Files(Scenario):
         self.assertGreater(found["files"][1].pop("driver_calls"), 0)
         self.assertEqual(found, {
             "files": [
-                {"file": good, "ok": True, "line": None, "message": None},
-                {"file": bad, "ok": False, "line": 2,
+                {"file": good, "ok": True, "skipped": False, "line": None, "message": None},
+                {"file": bad, "ok": False, "skipped": False, "line": 2,
                  "message": "expected in_use == 0, got 1048576"},
-                {"file": wrong, "ok": False, "line": 1,
+                {"file": wrong, "ok": False, "skipped": False, "line": 1,
                  "message": "unknown statement 'nonsense'", "driver_calls": 0},
             ],
             "passed": 1,
-            "failed": 2,
+            "failed": 2, "skipped": 0,
         })
 
     def test_no_file_is_a_mistake(self):
@@ -203,6 +206,83 @@ class Checks(Scenario):
                    "expected driver_frees == 99, got 0")
         self.passes("alloc a 1MiB\nfork\nexpect driver_frees == 0\nexpect a overlaps a\nexit\n"
                     "free a\n")
+
+
+class OtherDevices(Scenario):
+    def on_host(self, *paths):
+        return run("scenario", "--device", "host", *paths)
+
+    def test_what_holds_on_sim_holds_on_real_memory(self):
+        path = self.write("granule 2MiB\nalloc a 64MiB tag=x\nalloc b 1MiB\nfree a\n"
+                          "expect releasable == 64MiB\ncleanup\nexpect last.returned == 64MiB\n"
+                          "expect commits == 2\nexpect tag(x).in_use == 0\nfree b\n"
+                          "advance 20000\nexpect reserved == 0\n")
+        done = self.on_host(path)
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (0, f"ok {path}\n1 passed, 0 failed\n", ""))
+
+    def test_a_check_that_fails_there_fails_the_file(self):
+        path = self.write("alloc a 64MiB\nexpect reserved == 1\n")
+        done = self.on_host(path)
+        self.assertEqual((done.returncode, done.stdout),
+                         (1, f"FAILED {path}:2: expected reserved == 1, got 67108864\n"
+                             "0 passed, 1 failed\n"))
+
+    def test_the_capacity_is_a_limit_there(self):
+        path = self.write("capacity 1GiB\ncontext 0\nalloc a 512MiB\n"
+                          "alloc b 513MiB fails OUT_OF_MEMORY\nexpect ooms == 1\n"
+                          "alloc c 512MiB\n")
+        done = self.on_host(path)
+        self.assertEqual((done.returncode, done.stdout), (0, f"ok {path}\n1 passed, 0 failed\n"))
+
+    def test_what_only_sim_can_do_is_skipped_with_the_reason(self):
+        good = self.write("alloc a 1MiB\n", "good.scn")
+        for text, line, what in (("alloc a 1\nuse a stream=s\n", 2, "use"),
+                                 ("lets_go never\nalloc a 1\n", 2, "lets_go"),
+                                 ("granule 4MiB\nalloc a 1\n", 2, "granules of that size"),
+                                 ("alloc a 1\nfail commit 1\n", 2, "fail"),
+                                 ("alloc a 1\nfork\nexit\n", 2, "fork"),
+                                 ("alloc a 1\nexpect footprint > 0\n", 2, "footprint"),
+                                 ("alloc a 1\nother 1GiB\n", 2, "other")):
+            path = self.write(text, "other.scn")
+            done = self.on_host(path, good)
+            self.assertEqual((done.returncode, done.stdout),
+                             (0, f"skipped {path}:{line}: needs --device sim: {what}\nok {good}\n"
+                                 "1 passed, 0 failed, 1 skipped\n"))
+            self.assertEqual(self.on_host(path).returncode, 1, "nothing was looked at")
+
+    def test_json_says_what_was_skipped(self):
+        path = self.write("alloc a 1\nshutdown\n")
+        done = run("scenario", "--json", "--device", "host", path)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["passed"], found["failed"], found["skipped"]), (0, 0, 1))
+        self.assertTrue(found["files"][0]["skipped"])
+        self.assertFalse(found["files"][0]["ok"])
+
+    def test_calls_fail_on_sim_only(self):
+        path = self.write("alloc a 1\n")
+        done = run("scenario", "--device", "host", "--fail-call", "1", path)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("--device sim", done.stderr)
+
+    def test_a_device_that_is_not_there_fails(self):
+        path = self.write("alloc a 1\n")
+        done = run("scenario", "--device", "nonsense", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("expected the device to open, got NOT_FOUND", done.stdout)
+
+    @unittest.skipUnless("WEIR_FAKE_CUDA_LARGE" in os.environ, "needs the fake libcuda")
+    def test_scenarios_hold_on_cuda(self):
+        """Those that apply, on a GPU of 24 GiB over host memory."""
+        fake = os.environ["WEIR_FAKE_CUDA_LARGE"]
+        files = sorted(glob.glob(os.path.join(SCENARIOS, "*.scn")))
+        done = run("scenario", "--json", "--device", "cuda", *files,
+                   env={**os.environ, "WEIR_CUDA_LIBRARY": fake, "WEIR_NVML_LIBRARY": fake})
+        found = json.loads(done.stdout)
+        failed = {os.path.basename(file["file"]): file["message"] for file in found["files"]
+                  if not file["ok"] and not file["skipped"]}
+        self.assertEqual(failed, {})
+        self.assertGreaterEqual(found["passed"], 30)
 
 
 class FaultSweep(Scenario):
