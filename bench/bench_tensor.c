@@ -6,13 +6,15 @@
  *         and with tensors all round (2), one kernel each: GB read and written in a
  *         second of processor time, beside those of the best copy by the same threads
  *     bench_tensor matmul SIZE REPEATS
- *         a square product beside cblas_sgemm itself, in GFLOP/s
+ *         a square product beside cblas_sgemm itself, in GFLOP a second of processor
+ *         time
  *     bench_tensor steps COUNT
  *         a small net forward, COUNT times: bytes that reserved grew by after step 10,
  *         and driver calls for memory after it
  *
- * Buffers are warm, runs take turns, and the best of each counts: other programs on the
- * machine only ever make a run slower. */
+ * Buffers are warm and runs take turns. Of chains and copies the best of each counts:
+ * other programs on the machine only ever make a run slower. Of products, whose caches
+ * such programs empty for both ways alike, the median does. */
 #define _GNU_SOURCE
 #include "child.h"
 #include "sim.h"
@@ -27,6 +29,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -43,11 +46,6 @@ static weir_tensor *uniform(weir_shape shape, uint64_t seed)
     weir_tensor *made = NULL;
     wr_bench_must(weir_tensor_uniform(stream, shape, -1, 1, seed, &made), "uniform");
     return made;
-}
-
-static double seconds_since(double begun)
-{
-    return (wr_bench_now_ns() - begun) / 1e9;
 }
 
 /* Of all threads: waiting for memory counts, and what other programs take does not. */
@@ -208,40 +206,65 @@ static float *elements_of(const weir_tensor *tensor)
     return (float *)(uintptr_t)weir_buffer_address(weir_tensor_buffer(tensor));
 }
 
-static double run_matmul(weir_tensor *a, weir_tensor *b)
+static double run_direct(sgemm_fn sgemm, weir_tensor *const given[3], int size)
+{
+    double begun = processor_seconds();
+    sgemm(101, 111, 111, size, size, size, 1, elements_of(given[0]), size,
+          elements_of(given[1]), size, 0, elements_of(given[2]), size);
+    return processor_seconds() - begun;
+}
+
+static double run_matmul(weir_tensor *const given[3])
 {
     weir_tensor *y = NULL;
-    double begun = wr_bench_now_ns();
-    wr_bench_must(weir_tensor_matmul(a, b, &y), "matmul");
+    double begun = processor_seconds();
+    wr_bench_must(weir_tensor_matmul(given[0], given[1], &y), "matmul");
     wr_bench_must(weir_stream_sync(stream), "sync");
-    double taken = seconds_since(begun);
+    double taken = processor_seconds() - begun;
     drop(&y);
     return taken;
+}
+
+static int compare(const void *one, const void *other)
+{
+    double difference = *(const double *)one - *(const double *)other;
+    return (difference > 0) - (difference < 0);
+}
+
+static double median(double *seconds, uint64_t count)
+{
+    qsort(seconds, count, sizeof *seconds, compare);
+    return seconds[count / 2];
 }
 
 static void measure_matmul(uint64_t size, uint64_t repeats)
 {
     sgemm_fn sgemm = find_sgemm();
-    weir_tensor *a = uniform(WEIR_SHAPE(size, size), 1);
-    weir_tensor *b = uniform(WEIR_SHAPE(size, size), 2);
-    weir_tensor *y = uniform(WEIR_SHAPE(size, size), 3);
-    int n = (int)size;
-    double best[2] = {INFINITY, INFINITY};
-    for (uint64_t i = 0; i < repeats + 2; i++) {
-        double begun = wr_bench_now_ns();
-        sgemm(101, 111, 111, n, n, n, 1, elements_of(a), n, elements_of(b), n, 0,
-              elements_of(y), n);
-        double direct = seconds_since(begun);
-        double through = run_matmul(a, b);
-        best[0] = i >= 2 ? fmin(best[0], direct) : best[0];
-        best[1] = i >= 2 ? fmin(best[1], through) : best[1];
+    weir_tensor *given[3];
+    double *seconds[2];
+    for (uint64_t i = 0; i < 3; i++) {
+        given[i] = uniform(WEIR_SHAPE(size, size), i + 1);
     }
-    double work = 2 * (double)size * (double)size * (double)size;
-    printf("matmul %" PRIu64 " %.2f %.2f\n", size, work / best[1] / 1e9,
-           work / best[0] / 1e9);
-    drop(&a);
-    drop(&b);
-    drop(&y);
+    for (int way = 0; way < 2; way++) {
+        seconds[way] = calloc(repeats, sizeof *seconds[way]);
+        if (seconds[way] == NULL) {
+            wr_bench_fail("no memory for the times");
+        }
+        run_direct(sgemm, given, (int)size);
+        run_matmul(given);
+    }
+    for (uint64_t i = 0; i < repeats; i++) {
+        seconds[0][i] = run_direct(sgemm, given, (int)size);
+        seconds[1][i] = run_matmul(given);
+    }
+    double work = 2e-9 * (double)size * (double)size * (double)size;
+    printf("matmul %" PRIu64 " %.2f %.2f\n", size, work / median(seconds[1], repeats),
+           work / median(seconds[0], repeats));
+    for (int i = 0; i < 3; i++) {
+        drop(&given[i]);
+    }
+    free(seconds[0]);
+    free(seconds[1]);
 }
 
 /* ---- steps ---- */
