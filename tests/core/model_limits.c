@@ -39,9 +39,12 @@ static unsigned pool_of(const model *m, const model_buffer *buffer)
                                                         : POOL_ARENA;
 }
 
+/* Small ones may lie in the arena, from when their pool was full. */
 static bool in_pool(const model *m, const model_buffer *buffer, const void *pool)
 {
-    return pool == NULL || pool_of(m, buffer) == *(const unsigned *)pool;
+    unsigned asked = pool == NULL ? pool_of(m, buffer) : *(const unsigned *)pool;
+    return pool_of(m, buffer) == asked ||
+           (asked == POOL_ARENA && pool_of(m, buffer) == POOL_SMALL);
 }
 
 static uint64_t held_in(const model *m, unsigned pool)
@@ -49,22 +52,26 @@ static uint64_t held_in(const model *m, unsigned pool)
     return model_held_bytes(m, in_pool, &pool);
 }
 
-static bool is_too_large(uint64_t held, uint64_t bytes, uint64_t slack, uint64_t room)
+/* Memory comes in granules: of a limit only whole ones count. */
+static bool is_too_large(const model *m, uint64_t held, const model_buffer *wanted,
+                         uint64_t alignment, uint64_t limit_bytes)
 {
+    uint64_t bytes = wanted->bytes, slack = 2 * m->granule_bytes + alignment;
+    uint64_t room = limit_bytes / m->granule_bytes * m->granule_bytes;
     return bytes > room || held + bytes + slack > room;
 }
 
 bool model_has_room(const model *m, const model_buffer *wanted, uint64_t alignment)
 {
-    uint64_t slack = 2 * m->granule_bytes + alignment;
-    uint64_t room = m->room_bytes, pool_room = m->pool_limits[pool_of(m, wanted)];
+    unsigned pool = pool_of(m, wanted);
+    uint64_t room = m->room_bytes, pool_room = m->pool_limits[pool];
     if (m->limit_bytes != 0 && m->limit_bytes < room) {
         room = m->limit_bytes;
     }
-    return !is_too_large(model_held_bytes(m, in_pool, NULL), wanted->bytes, slack,
-                         room) &&
-           (pool_room == 0 || !is_too_large(held_in(m, pool_of(m, wanted)), wanted->bytes,
-                                            slack, pool_room));
+    uint64_t held = model_held_bytes(m, in_pool, NULL);
+    return !is_too_large(m, held, wanted, alignment, room) &&
+           (pool_room == 0 ||
+            !is_too_large(m, held_in(m, pool), wanted, alignment, pool_room));
 }
 
 static bool has_pool_limit(const model *m)
@@ -135,11 +142,15 @@ static void check_need(const model *m)
 {
     bool limited = m->tags[m->asked->tag].limit_bytes != 0 &&
                    (model_tag_is_full(m, m->asked) || may_be_larger(m, m->asked));
-    MODEL_CHECK(m,
-                !model_knows_room(m) || limited ||
-                    !model_has_room(m, m->asked, m->asked_alignment),
-                "called though there is room for %llu bytes",
-                (unsigned long long)m->asked->bytes);
+    MODEL_CHECK(
+        m,
+        !model_knows_room(m) || limited ||
+            !model_has_room(m, m->asked, m->asked_alignment),
+        "called though there is room for %llu bytes: %llu held, limits %llu and %llu",
+        (unsigned long long)m->asked->bytes,
+        (unsigned long long)model_held_bytes(m, NULL, NULL),
+        (unsigned long long)m->limit_bytes,
+        (unsigned long long)m->pool_limits[pool_of(m, m->asked)]);
 }
 
 /* Called for a request that has no room without it, in order and once. */
