@@ -7,6 +7,9 @@
 
 #include <weir/memory.h>
 
+#include <stddef.h>
+#include <string.h>
+
 /* The live slice of a handle, and its word; NULL if there is none. No lock: records are
  * always mapped, and the word says whether the generation still lives. */
 static inline wr_slice *wr_handle_find(weir_buffer buffer, uint64_t *word)
@@ -21,19 +24,29 @@ static inline wr_slice *wr_handle_find(weir_buffer buffer, uint64_t *word)
     return lives ? slice : NULL;
 }
 
-/* The first reference to a slice, whose word is as it is said, and the handle. */
-static inline weir_buffer wr_handle_make(wr_slice *slice, uint64_t word,
-                                         uint64_t reference)
+/* The handle of a slice that nobody refers to: what `index` and the word's generation
+ * say.
+ */
+static inline weir_buffer wr_handle_make(wr_slice_id index, uint64_t word)
 {
-    atomic_store_explicit(&slice->word, word | reference, memory_order_release);
-    return (weir_buffer){.index = wr_slice_id_of(slice),
-                         .generation = wr_word_generation(word)};
+    weir_buffer buffer;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t both = word | index;
+    _Static_assert(offsetof(weir_buffer, generation) == 4 && sizeof buffer == 8,
+                   "a handle is a word with the index in place of the references");
+    memcpy(&buffer, &both, sizeof buffer);
+#else
+    buffer = (weir_buffer){.index = index, .generation = wr_word_generation(word)};
+#endif
+    return buffer;
 }
 
+/* The first reference to a slice, and the handle. */
 static inline weir_buffer wr_handle_hand_out(wr_slice *slice, uint64_t reference)
 {
     uint64_t word = atomic_load_explicit(&slice->word, memory_order_relaxed);
-    return wr_handle_make(slice, word, reference);
+    atomic_store_explicit(&slice->word, word | reference, memory_order_release);
+    return wr_handle_make(wr_slice_id_of(slice), word);
 }
 
 #endif

@@ -23,10 +23,24 @@
 /* The last act of a path: never inlined. */
 #define AWAY __attribute__((noinline))
 
+static inline bool is_of_interest(const wr_manager *manager, uint64_t in_use)
+{
+    return in_use > manager->heed_above || in_use < manager->publish_below;
+}
+
 WR_INLINE void leave(wr_manager *manager)
 {
     wr_sequence_end(&manager->sequence);
     wr_manager_unlock(manager);
+}
+
+/* The same when in_use may be of interest. */
+static AWAY void leave_heeding(wr_manager *manager)
+{
+    if (is_of_interest(manager, WR_OWN(manager->in_use))) {
+        wr_manager_heed(manager);
+    }
+    leave(manager);
 }
 
 /* ---- create ---- */
@@ -67,15 +81,15 @@ wr_slice *wr_hot_enter(wr_manager *manager, wr_pool *pool, wr_slice *slice,
         slice = retire_record(manager, slice);
     }
     enter(pool, slice, bytes, tag);
-    WR_PUT(manager->in_use, WR_OWN(manager->in_use) + bytes);
-    if (tag != 0) {
-        wr_tags_enter(&manager->bank->tags[tag], slice->extent_bytes - charged_bytes,
-                      bytes);
+    WR_ADD(manager->in_use, bytes);
+    if (WR_LIKELY(tag != 0)) { /* as below */
+        wr_tags_enter(wr_tags_get(manager->bank, tag),
+                      slice->extent_bytes - charged_bytes, bytes);
     }
     if (bytes > WR_OWN(pool->books.largest)) {
         WR_PUT(pool->books.largest, bytes);
     }
-    if (WR_OWN(manager->in_use) > manager->heed_above) {
+    if (is_of_interest(manager, WR_OWN(manager->in_use))) {
         wr_manager_heed(manager);
     }
     return slice;
@@ -165,19 +179,22 @@ static WR_COLD weir_result create_in_turn(wr_manager *manager, uint64_t bytes,
 static AWAY weir_result insert(wr_manager *manager, wr_pool *pool, wr_slice *run)
 {
     wr_index_insert(pool->index, run);
-    leave(manager);
+    leave_heeding(manager);
     return WEIR_OK;
 }
 
 /* Makes a slice, whose word and pool are as said, a buffer of a hot request. */
-WR_INLINE void hand_out(wr_manager *manager, wr_pool *pool, wr_slice *slice,
-                        uint64_t word, uint64_t bytes, uint64_t tag, weir_buffer *buffer)
+WR_INLINE void hand_out(wr_manager *manager, wr_pool *pool, wr_slice_id id, uint64_t word,
+                        uint64_t bytes, uint64_t tag, weir_buffer *buffer)
 {
-    *buffer = wr_handle_make(slice, word, 1);
+    wr_slice *slice = wr_slice_get(id);
+    atomic_store_explicit(&slice->word, word | 1, memory_order_release);
+    *buffer = wr_handle_make(id, word);
     enter(pool, slice, bytes, tag);
+    WR_ADD(manager->in_use, bytes);
     WR_SUB(pool->books.free, round_up(bytes));
     if (WR_LIKELY(tag != 0)) { /* as below */
-        wr_tags_enter(&manager->bank->tags[tag], round_up(bytes), bytes);
+        wr_tags_enter(wr_tags_get(manager->bank, tag), round_up(bytes), bytes);
     }
 }
 
@@ -186,22 +203,26 @@ static AWAY weir_result create_equal(wr_manager *manager, uint64_t bytes, uint64
                                      weir_buffer *buffer, wr_pool *pool, uint64_t bin)
 {
     wr_index *index = pool->index;
-    wr_slice *slice = wr_slice_get(*wr_index_root(index, bin));
-    bool has_twin = slice->free.next_twin != 0;
-    slice = has_twin ? wr_slice_get(slice->free.next_twin) : slice;
-    uint64_t word = word_of(slice), in_use = WR_OWN_PLAIN(manager->in_use) + bytes;
-    if (WR_UNLIKELY(wr_word_generation(word) == 0 || in_use > manager->heed_above ||
-                    (!has_twin && slice->free.subtrees != 0))) {
+    wr_slice_id id = *wr_index_root(index, bin);
+    const wr_slice *node = wr_slice_get(id);
+    bool has_twin = node->free.next_twin != 0;
+    id = has_twin ? node->free.next_twin : id;
+    wr_slice *slice = wr_slice_get(id);
+    uint64_t word = word_of(slice);
+    if (WR_UNLIKELY(word == 0) || (!has_twin && node->free.subtrees != 0)) {
         return create_from(manager, bytes, tag, buffer, pool, bin);
     }
     wr_sequence_begin(&manager->sequence);
-    WR_PUT(manager->in_use, in_use);
     if (has_twin) {
         wr_index_unhang(slice);
     } else {
         wr_index_clear(index, bin);
     }
-    hand_out(manager, pool, slice, word, bytes, tag, buffer);
+    hand_out(manager, pool, id, word, bytes, tag, buffer);
+    if (WR_UNLIKELY(WR_OWN_PLAIN(manager->in_use) > manager->heed_above)) {
+        leave_heeding(manager);
+        return WEIR_OK;
+    }
     leave(manager);
     return WEIR_OK;
 }
@@ -220,27 +241,26 @@ weir_result wr_manager_create(wr_manager *manager, uint64_t bytes, uint64_t tag,
     }
     wr_index *index = pool->index;
     uint64_t bin = wr_index_find_bin(index, wr_index_bin(extent_bytes));
-    wr_slice *run = wr_slice_get(*wr_index_root(index, bin));
+    wr_slice_id run_id = *wr_index_root(index, bin);
+    wr_slice *run = wr_slice_get(run_id);
     if (run->extent_bytes == extent_bytes) {
         return create_equal(manager, bytes, tag, buffer, pool, bin);
     }
-    uint64_t in_use = WR_OWN_PLAIN(manager->in_use) + bytes;
-    wr_slice *slice = wr_slice_get(manager->cache.first);
-    uint64_t word = word_of(slice);
+    /* That of record 0, where there are no spares, is 0 too. */
+    wr_slice_id id = manager->cache.first;
+    uint64_t word = word_of(wr_slice_get(id));
     if (WR_UNLIKELY((run->free.subtrees | run->free.twins) != 0) ||
-        WR_UNLIKELY(run->extent_bytes < extent_bytes) ||
-        WR_UNLIKELY(in_use > manager->heed_above) ||
-        WR_UNLIKELY(wr_word_generation(word) == 0)) {
+        WR_UNLIKELY(run->extent_bytes < extent_bytes) || WR_UNLIKELY(word == 0)) {
         return create_from(manager, bytes, tag, buffer, pool, bin);
     }
     wr_sequence_begin(&manager->sequence);
-    WR_PUT(manager->in_use, in_use);
-    (void)wr_slab_pop(&manager->cache);
-    hand_out(manager, pool, slice, word, bytes, tag, buffer);
     wr_index_clear(index, bin);
-    wr_page_cut(run, extent_bytes, slice);
+    (void)wr_slab_pop(&manager->cache);
+    hand_out(manager, pool, id, word, bytes, tag, buffer);
+    wr_page_cut(run, run_id, extent_bytes, id);
     bin = wr_index_bin(run->extent_bytes);
-    if (WR_UNLIKELY(*wr_index_root(index, bin) != 0)) {
+    if (WR_UNLIKELY(*wr_index_root(index, bin) != 0) ||
+        WR_UNLIKELY(WR_OWN_PLAIN(manager->in_use) > manager->heed_above)) {
         return insert(manager, pool, run);
     }
     wr_index_fill(index, run, bin);
@@ -250,15 +270,15 @@ weir_result wr_manager_create(wr_manager *manager, uint64_t bytes, uint64_t tag,
 
 /* ---- release ---- */
 
-WR_INLINE void uncount(wr_manager *manager, wr_pool *pool, const wr_slice *slice,
-                       uint64_t in_use)
+WR_INLINE void uncount(wr_manager *manager, wr_pool *pool, const wr_slice *slice)
 {
     uint64_t change = 0 - slice->held.requested_bytes;
     WR_ADD(pool->books.in_use, change);
     WR_ADD(pool->books.left, 1);
-    WR_PUT(manager->in_use, in_use);
-    if (WR_LIKELY(slice->tag != 0)) { /* either way; tagged ones in line */
-        wr_tags_leave(manager->bank, slice, change);
+    WR_ADD(manager->in_use, change);
+    uint64_t tag = slice->tag;
+    if (WR_LIKELY(tag != 0)) { /* either way; tagged ones in line */
+        wr_tags_leave(wr_tags_get(manager->bank, tag), slice->extent_bytes, change);
     }
 }
 
@@ -266,14 +286,13 @@ static void release_locked(wr_manager *manager, wr_slice *slice)
 {
     wr_bank *bank = manager->bank;
     wr_pool *pool = slice->pool;
-    uint64_t in_use = WR_OWN(manager->in_use) - slice->held.requested_bytes;
     if (WR_OWN(bank->parked) != 0) {
         bank->wake(bank);
     }
     wr_sequence_begin(&manager->sequence);
-    uncount(manager, pool, slice, in_use);
-    if (in_use < manager->publish_below) {
-        wr_manager_publish(manager);
+    uncount(manager, pool, slice);
+    if (is_of_interest(manager, WR_OWN(manager->in_use))) {
+        wr_manager_heed(manager);
     }
     if (slice->held.uses == 0) {
         manager->dirty = true;
@@ -332,7 +351,7 @@ static AWAY void release_with_a_look(wr_manager *manager, wr_slice *slice)
 static AWAY WR_FLAT void merge(wr_manager *manager, wr_pool *pool, wr_slice *run)
 {
     wr_pool_merge_free(pool, pool->plain_range, run);
-    leave(manager);
+    leave_heeding(manager);
 }
 
 void wr_manager_release(wr_slice *slice)
@@ -344,15 +363,13 @@ void wr_manager_release(wr_slice *slice)
         return;
     }
     wr_page *page = pool->plain_range;
-    uint64_t in_use = WR_OWN(manager->in_use) - slice->held.requested_bytes;
     if (WR_UNLIKELY(page == NULL) || WR_UNLIKELY(slice->held.uses != 0) ||
-        WR_UNLIKELY(in_use < manager->publish_below) ||
         WR_UNLIKELY(WR_OWN(manager->bank->parked) != 0)) {
         release_with_a_look(manager, slice);
         return;
     }
     wr_sequence_begin(&manager->sequence);
-    uncount(manager, pool, slice, in_use);
+    uncount(manager, pool, slice);
     WR_ADD(pool->books.free, slice->extent_bytes);
     manager->dirty = true;
     wr_page_mark(page, slice, wr_manager_mark(manager));
@@ -382,7 +399,8 @@ void wr_manager_release(wr_slice *slice)
         wr_slab_push(&manager->cache, front);
     }
     uint64_t bin = wr_index_bin(run->extent_bytes);
-    if (WR_UNLIKELY(*wr_index_root(index, bin) != 0)) {
+    if (WR_UNLIKELY(*wr_index_root(index, bin) != 0) ||
+        WR_UNLIKELY(WR_OWN_PLAIN(manager->in_use) < manager->publish_below)) {
         (void)insert(manager, pool, run);
         return;
     }

@@ -198,7 +198,7 @@ WR_COLD void wr_manager_heed(wr_manager *manager)
     if (in_use > WR_OWN(manager->peak_in_use)) {
         WR_PUT(manager->peak_in_use, in_use);
     }
-    if (in_use > manager->publish_above) {
+    if (in_use > manager->publish_above || in_use < manager->publish_below) {
         wr_manager_publish(manager);
     } else {
         set_limits(manager);

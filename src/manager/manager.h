@@ -328,7 +328,7 @@ static inline uint64_t wr_manager_mark(const wr_manager *manager)
 
 /* Under the lock: tells the bank the change of in_use since the last time. */
 void wr_manager_publish(wr_manager *manager);
-/* Under the lock: in_use has risen above heed_above. */
+/* Under the lock: in_use has risen above heed_above, or fallen below publish_below. */
 void wr_manager_heed(wr_manager *manager);
 
 /* The most that in_use ever was, also while it rises. */

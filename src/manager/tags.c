@@ -97,11 +97,6 @@ uint16_t wr_tags_intern(wr_bank *bank, const char *text)
     return tag;
 }
 
-void wr_tags_raise_peak(wr_bank *bank, uint64_t tag, uint64_t in_use)
-{
-    wr_counter_raise(&bank->tags[tag].peak, in_use);
-}
-
 /* ---- limits ---- */
 
 bool wr_tags_set_limit(wr_bank *bank, const char *text, uint64_t limit_bytes)

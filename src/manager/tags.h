@@ -33,8 +33,11 @@ size_t wr_tags_list(wr_bank *bank, weir_tag_usage *tags, size_t capacity);
 
 /* ---- counting: with every tagged buffer ---- */
 
-/* The peak is no less than that. */
-WR_COLD void wr_tags_raise_peak(wr_bank *bank, uint64_t tag, uint64_t in_use);
+/* In bytes, as compilers would take the table's place in the bank for so many tags. */
+static inline wr_tag_count *wr_tags_get(wr_bank *bank, uint64_t tag)
+{
+    return (wr_tag_count *)(void *)((char *)bank->tags + tag * sizeof *bank->tags);
+}
 
 /* A held slice got a tag. `extent_bytes` of it are not counted already. */
 static inline void wr_tags_enter(wr_tag_count *tag, uint64_t extent_bytes, uint64_t bytes)
@@ -47,16 +50,19 @@ static inline void wr_tags_enter(wr_tag_count *tag, uint64_t extent_bytes, uint6
 /* It is held no longer; `change`: its bytes, negative. The peak is looked at here and by
  * readers, not when in_use rises: what in_use falls from is the most since it fell last.
  */
-static inline void wr_tags_leave(wr_bank *bank, const wr_slice *slice, uint64_t change)
+static inline void wr_tags_leave(wr_tag_count *tag, uint64_t extent_bytes,
+                                 uint64_t change)
 {
-    wr_tag_count *tag = &bank->tags[slice->tag];
     uint64_t most = atomic_fetch_add_explicit(&tag->in_use, change, memory_order_relaxed);
     if (WR_UNLIKELY(wr_counter_is_below(&tag->peak, most))) {
-        wr_tags_raise_peak(bank, slice->tag, most);
+        /* In line, as the hot path calls nothing, but with registers of its own. */
+        wr_tag_count *risen = tag;
+        __asm__("" : "+r"(risen), "+r"(most));
+        wr_counter_raise(&risen->peak, most);
     }
     atomic_fetch_sub_explicit(&tag->live, 1, memory_order_relaxed);
     /* Last, since a limit may let others in from here on. */
-    atomic_fetch_sub_explicit(&tag->extents, slice->extent_bytes, memory_order_release);
+    atomic_fetch_sub_explicit(&tag->extents, extent_bytes, memory_order_release);
 }
 
 /* ---- limits ---- */

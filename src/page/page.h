@@ -182,12 +182,12 @@ static inline uint64_t wr_page_settled_bytes(const wr_page *page, const wr_momen
 static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t mark)
 {
     uint64_t begin = slice->address - page->address;
-    uint64_t last = begin + slice->extent_bytes - 1;
-    uint64_t *at = page->marks + (begin >> page->granule_shift);
-    uint64_t *end = page->marks + (last >> page->granule_shift);
-    *at = mark;
-    while (WR_UNLIKELY(at != end)) {
-        *++at = mark;
+    uint64_t last = (begin + slice->extent_bytes - 1) >> page->granule_shift;
+    uint64_t granule = begin >> page->granule_shift;
+    uint64_t *marks = page->marks;
+    marks[granule] = mark;
+    while (WR_UNLIKELY(granule != last)) {
+        marks[++granule] = mark;
     }
 }
 
@@ -223,16 +223,18 @@ static inline void wr_page_begin_span(const wr_slice *slice)
     page->granules[wr_page_granule(page, slice->address)].first = wr_slice_id_of(slice);
 }
 
-/* Cuts the first `bytes` off `run`: they become `front`, a spare of the same page and
- * pool, whose state the caller sets. */
-static inline void wr_page_cut(wr_slice *run, uint64_t bytes, wr_slice *front)
+/* Cuts the first `bytes` off `run`, whose id is said: they become the slice `id`, a
+ * spare, of the same page and pool; its state the caller sets. */
+static inline void wr_page_cut(wr_slice *run, wr_slice_id run_id, uint64_t bytes,
+                               wr_slice_id id)
 {
-    wr_slice_id id = wr_slice_id_of(front), previous = run->prev;
+    wr_slice *front = wr_slice_get(id);
+    wr_slice_id previous = run->prev;
     front->address = run->address;
     front->extent_bytes = bytes;
     front->pool = run->pool;
     front->prev = previous;
-    front->next = wr_slice_id_of(run);
+    front->next = run_id;
     front->page = run->page;
     run->address += bytes;
     run->extent_bytes -= bytes;

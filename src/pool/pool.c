@@ -45,7 +45,7 @@ static inline wr_slice *carve(wr_pool *pool, wr_slice *slice, uint64_t extent_by
     if (slice->extent_bytes > extent_bytes && !whole) {
         wr_slice *run = slice;
         slice = wr_slab_pop(pool->cache);
-        wr_page_cut(run, extent_bytes, slice);
+        wr_page_cut(run, wr_slice_id_of(run), extent_bytes, wr_slice_id_of(slice));
         wr_index_insert(pool->index, run);
     }
     slice->state = WR_SLICE_STATE_HELD;
