@@ -137,16 +137,41 @@ wr_region *wr_regions_find(const wr_regions *book, uint64_t address)
 
 /* ---- granules ---- */
 
-static bool read_bit(const uint64_t *bits, uint64_t granule)
+static bool read_bit(const uint64_t *bits, uint64_t at)
 {
-    return bits[granule / WORD_BITS] >> granule % WORD_BITS & 1;
+    return bits[at / WORD_BITS] >> at % WORD_BITS & 1;
 }
 
-static void write_bit(uint64_t *bits, uint64_t granule, bool set)
+/* The end of the bits from `at` on, before `end`, that are all set, or all not. */
+static uint64_t find_run_end(const uint64_t *bits, uint64_t at, uint64_t end, bool set)
 {
-    uint64_t bit = (uint64_t)1 << granule % WORD_BITS;
-    bits[granule / WORD_BITS] &= ~bit;
-    bits[granule / WORD_BITS] |= set ? bit : 0;
+    uint64_t flip = set ? UINT64_MAX : 0;
+    while (at < end) {
+        uint64_t others = (bits[at / WORD_BITS] ^ flip) >> at % WORD_BITS;
+        if (others != 0) {
+            at += (uint64_t)__builtin_ctzll(others);
+            return at < end ? at : end;
+        }
+        at += WORD_BITS - at % WORD_BITS;
+    }
+    return end;
+}
+
+static void fill_bits(uint64_t *bits, uint64_t at, uint64_t end, bool set)
+{
+    while (at < end) {
+        uint64_t next = at + WORD_BITS - at % WORD_BITS;
+        uint64_t mask = UINT64_MAX << at % WORD_BITS;
+        mask &= next > end ? UINT64_MAX >> (next - end) : UINT64_MAX;
+        uint64_t *word = &bits[at / WORD_BITS];
+        *word = set ? *word | mask : *word & ~mask;
+        at = next;
+    }
+}
+
+static const uint64_t *joined_of(const wr_region *region)
+{
+    return region->granules + region->word_count;
 }
 
 static bool is_committed(const wr_region *region, uint64_t granule)
@@ -154,19 +179,26 @@ static bool is_committed(const wr_region *region, uint64_t granule)
     return read_bit(region->granules, granule);
 }
 
+static uint64_t granule_of(const wr_regions *book, const wr_region *region,
+                           uint64_t address)
+{
+    return (address - region->address) / book->granule_bytes;
+}
+
 /* A bare granule is joined to none. */
 static bool is_joined(const wr_regions *book, const wr_region *region, uint64_t granule)
 {
     return granule < region->bytes / book->granule_bytes &&
-           read_bit(region->granules + region->word_count, granule);
+           read_bit(joined_of(region), granule);
 }
 
-static void set_granule(wr_region *region, uint64_t granule, bool committed, bool joined)
+/* Granules that all have the other state; none is joined. */
+static void set_granules(wr_region *region, uint64_t first, uint64_t end, bool committed)
 {
-    WR_ASSERT(is_committed(region, granule) != committed);
-    write_bit(region->granules, granule, committed);
-    write_bit(region->granules + region->word_count, granule, joined);
-    region->committed_count += committed ? 1 : UINT64_MAX;
+    WR_ASSERT(find_run_end(region->granules, first, end, !committed) == end);
+    fill_bits(region->granules, first, end, committed);
+    fill_bits(region->granules + region->word_count, first, end, false);
+    region->committed_count += committed ? end - first : first - end;
 }
 
 uint64_t wr_regions_run_end(const wr_regions *book, const wr_region *region,
@@ -177,55 +209,64 @@ uint64_t wr_regions_run_end(const wr_regions *book, const wr_region *region,
         return region->address + region->bytes;
     }
     uint64_t count = region->bytes / book->granule_bytes;
-    uint64_t wanted =
-        (limit - region->address + book->granule_bytes - 1) / book->granule_bytes;
+    uint64_t wanted = granule_of(book, region, limit + book->granule_bytes - 1);
     count = wanted < count ? wanted : count;
-    uint64_t granule = (address - region->address) / book->granule_bytes;
+    uint64_t granule = granule_of(book, region, address);
     *backed = is_committed(region, granule);
-    do {
-        granule++;
-    } while (granule < count && is_committed(region, granule) == *backed);
+    granule = find_run_end(region->granules, granule + 1, count, *backed);
     return region->address + granule * book->granule_bytes;
 }
 
 void wr_regions_mark_chunks(const wr_regions *book, wr_region *region, uint64_t address,
                             uint64_t bytes, uint64_t chunk_bytes)
 {
-    uint64_t first = (address - region->address) / book->granule_bytes;
+    uint64_t *joined = region->granules + region->word_count;
+    uint64_t first = granule_of(book, region, address);
+    uint64_t end = first + bytes / book->granule_bytes;
     uint64_t step = chunk_bytes / book->granule_bytes;
-    for (uint64_t i = 0; i < bytes / book->granule_bytes; i++) {
-        set_granule(region, first + i, true, i % step != 0);
+    set_granules(region, first, end, true);
+    for (uint64_t chunk = first; step > 1 && chunk < end; chunk += step) {
+        fill_bits(joined, chunk + 1, chunk + step < end ? chunk + step : end, true);
     }
 }
 
 void wr_regions_mark(const wr_regions *book, wr_region *region, uint64_t address,
                      uint64_t bytes, bool committed)
 {
-    uint64_t first = (address - region->address) / book->granule_bytes;
-    for (uint64_t i = 0; i < bytes / book->granule_bytes; i++) {
-        set_granule(region, first + i, committed, false);
-    }
+    uint64_t first = granule_of(book, region, address);
+    set_granules(region, first, first + bytes / book->granule_bytes, committed);
 }
 
 void wr_regions_move(const wr_regions *book, wr_region *target, uint64_t to,
                      wr_region *source, uint64_t from, uint64_t bytes)
 {
-    uint64_t first = (to - target->address) / book->granule_bytes;
-    uint64_t origin = (from - source->address) / book->granule_bytes;
-    for (uint64_t i = 0; i < bytes / book->granule_bytes; i++) {
-        set_granule(target, first + i, true, is_joined(book, source, origin + i));
-        set_granule(source, origin + i, false, false);
+    uint64_t *joined = target->granules + target->word_count;
+    uint64_t first = granule_of(book, target, to);
+    uint64_t origin = granule_of(book, source, from);
+    uint64_t count = bytes / book->granule_bytes, end = origin + count;
+    set_granules(target, first, first + count, true);
+    uint64_t at = origin;
+    while ((at = find_run_end(joined_of(source), at, end, false)) < end) {
+        uint64_t run_end = find_run_end(joined_of(source), at, end, true);
+        fill_bits(joined, first + (at - origin), first + (run_end - origin), true);
+        at = run_end;
     }
+    set_granules(source, origin, end, false);
 }
 
-uint64_t wr_regions_chunk_end(const wr_regions *book, const wr_region *region,
-                              uint64_t address)
+uint64_t wr_regions_chunk_run(const wr_regions *book, const wr_region *region,
+                              uint64_t address, uint64_t bytes, uint64_t *chunk_bytes)
 {
-    uint64_t granule = (address - region->address) / book->granule_bytes;
-    do {
-        granule++;
-    } while (is_joined(book, region, granule));
-    return region->address + granule * book->granule_bytes;
+    const uint64_t *joined = joined_of(region);
+    uint64_t first = granule_of(book, region, address);
+    uint64_t end = first + bytes / book->granule_bytes;
+    uint64_t chunk_end = find_run_end(joined, first + 1, end, true);
+    *chunk_bytes = (chunk_end - first) * book->granule_bytes;
+    if (chunk_end > first + 1 || chunk_end == end) {
+        return 1;
+    }
+    uint64_t next = find_run_end(joined, first + 1, end, false);
+    return next == end ? end - first : next - 1 - first;
 }
 
 /* ---- checks ---- */
@@ -330,7 +371,7 @@ weir_result wr_regions_get_committed(const wr_regions *book, const char *call,
     if (!are_all(book, found, address, bytes, true)) {
         return misuse(book, call, address, bytes, "granules of it are not committed");
     }
-    uint64_t first = (address - found->address) / book->granule_bytes;
+    uint64_t first = granule_of(book, found, address);
     if (is_joined(book, found, first) ||
         is_joined(book, found, first + bytes / book->granule_bytes)) {
         return misuse(book, call, address, bytes, "it cuts a chunk");

@@ -87,9 +87,10 @@ void wr_regions_mark_chunks(const wr_regions *book, wr_region *region, uint64_t 
  * whose sizes they take, as bare. */
 void wr_regions_move(const wr_regions *book, wr_region *target, uint64_t to,
                      wr_region *source, uint64_t from, uint64_t bytes);
-/* The end of the chunk of committed granules that begins at `address`. */
-uint64_t wr_regions_chunk_end(const wr_regions *book, const wr_region *region,
-                              uint64_t address);
+/* How many chunks of one size, `*chunk_bytes`, begin the committed ones [address,
+ * address + bytes): 1 of several granules, or as many of one as there are in a row. */
+uint64_t wr_regions_chunk_run(const wr_regions *book, const wr_region *region,
+                              uint64_t address, uint64_t bytes, uint64_t *chunk_bytes);
 /* The size of chunks is a positive multiple of the granule. */
 weir_result wr_regions_check_chunk(const wr_regions *book, uint64_t chunk_bytes);
 /* The end of the run of bytes from `address` (in `region`) on that have memory, or have

@@ -116,18 +116,59 @@ static void a_book__refuses_to_cut_a_chunk(void **state)
     wr_regions_add(&book, range);
     uint64_t at = range->address + 60 * UNIT; /* over the border of two words */
     wr_regions_mark_chunks(&book, range, at, 10 * UNIT, 6 * UNIT);
-    assert_int_equal(wr_regions_chunk_end(&book, range, at), at + 6 * UNIT);
-    assert_int_equal(wr_regions_chunk_end(&book, range, at + 6 * UNIT), at + 10 * UNIT);
     assert_result(wr_regions_get_committed(&book, "test", at, 5 * UNIT, &found),
                   WEIR_INVALID);
     assert_result(wr_regions_get_committed(&book, "test", at + UNIT, 9 * UNIT, &found),
                   WEIR_INVALID);
     assert_ok(wr_regions_get_committed(&book, "test", at, 10 * UNIT, &found));
     wr_regions_move(&book, range, range->address, range, at + 6 * UNIT, 4 * UNIT);
-    assert_int_equal(wr_regions_chunk_end(&book, range, range->address),
-                     range->address + 4 * UNIT);
     assert_ok(wr_regions_get_bare(&book, "test", at + 6 * UNIT, 4 * UNIT, &found));
     assert_int_equal(range->committed_count, 10);
+    wr_region_destroy(wr_regions_remove_any(&book));
+}
+
+/* The chunks of [address, end) as "count x granules" words. */
+static const char *chunks_of(const wr_regions *book, const wr_region *range,
+                             uint64_t address, uint64_t end)
+{
+    static char text[100];
+    size_t length = 0;
+    text[0] = 0;
+    while (address < end) {
+        uint64_t bytes = 0;
+        uint64_t count =
+            wr_regions_chunk_run(book, range, address, end - address, &bytes);
+        length += (size_t)snprintf(text + length, sizeof text - length, "%dx%d ",
+                                   (int)count, (int)(bytes / UNIT));
+        address += count * bytes;
+    }
+    return text;
+}
+
+static void a_book__tells_chunks_apart_wherever_they_have_moved(void **state)
+{
+    (void)state;
+    wr_regions book = {.driver = "test", .granule_bytes = UNIT};
+    wr_region *range = wr_region_create_range(300 * UNIT, UNIT);
+    assert_non_null(range);
+    range->address = 300 * UNIT;
+    wr_regions_add(&book, range);
+    uint64_t at = range->address + 60 * UNIT; /* over the border of two words */
+    wr_regions_mark_chunks(&book, range, at, 10 * UNIT, 6 * UNIT);
+    wr_regions_mark_chunks(&book, range, at + 10 * UNIT, 80 * UNIT, UNIT);
+    wr_regions_mark_chunks(&book, range, at + 90 * UNIT, 70 * UNIT, 70 * UNIT);
+    assert_string_equal(chunks_of(&book, range, at, at + 160 * UNIT),
+                        "1x6 1x4 80x1 1x70 ");
+    wr_regions_move(&book, range, range->address, range, at + 6 * UNIT, 24 * UNIT);
+    assert_string_equal(
+        chunks_of(&book, range, range->address, range->address + 24 * UNIT), "1x4 20x1 ");
+    wr_regions_move(&book, range, range->address + 225 * UNIT, range, at + 89 * UNIT,
+                    71 * UNIT);
+    assert_string_equal(chunks_of(&book, range, range->address + 225 * UNIT,
+                                  range->address + 296 * UNIT),
+                        "1x1 1x70 ");
+    assert_string_equal(chunks_of(&book, range, at + 30 * UNIT, at + 89 * UNIT), "59x1 ");
+    assert_int_equal(range->committed_count, 160);
     wr_region_destroy(wr_regions_remove_any(&book));
 }
 
@@ -196,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_book__refuses_to_cut_a_chunk),
+        cmocka_unit_test(a_book__tells_chunks_apart_wherever_they_have_moved),
         cmocka_unit_test(a_book__agrees_with_a_plain_list_after_any_calls),
         cmocka_unit_test(a_book__stays_shallow_whatever_the_order),
         cmocka_unit_test(a_book__names_the_call_the_size_and_the_address_it_refuses),

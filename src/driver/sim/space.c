@@ -179,9 +179,13 @@ weir_result wr_sim_range_free(weir_driver *driver, uint64_t address, uint64_t by
 static void charge(wr_sim *sim, const wr_region *range, uint64_t address, uint64_t bytes,
                    double (*cost)(uint64_t chunk_bytes))
 {
-    for (uint64_t at = address, end; at < address + bytes; at = end) {
-        end = wr_regions_chunk_end(&sim->book, range, at);
-        sim->ledger.modelled_seconds += cost(end - at);
+    while (bytes > 0) {
+        uint64_t chunk_bytes;
+        uint64_t count =
+            wr_regions_chunk_run(&sim->book, range, address, bytes, &chunk_bytes);
+        sim->ledger.modelled_seconds += (double)count * cost(chunk_bytes);
+        address += count * chunk_bytes;
+        bytes -= count * chunk_bytes;
     }
 }
 
