@@ -10,8 +10,11 @@
  */
 #define WR_INLINE static inline __attribute__((always_inline))
 
-/* Everything that it calls is inlined into it, but what is marked WR_COLD. */
+/* Everything that it calls is inlined into it, but what is marked WR_COLD or
+ * WR_APART. */
 #define WR_FLAT __attribute__((flatten, hot))
 #define WR_COLD __attribute__((noinline, cold))
+/* The same for what is not always rare. */
+#define WR_APART __attribute__((noinline))
 
 #endif

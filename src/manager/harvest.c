@@ -20,6 +20,7 @@
 typedef struct stretch {
     uint64_t age;
     uint64_t begin, end;
+    uint64_t run_bytes; /* of the slice; 0 where there are chunks */
     wr_slice_id slice;
     uint32_t pool;
 } stretch;
@@ -33,6 +34,9 @@ typedef struct gather {
     stretch *at;  /* ...until the host's memory is needed */
     size_t count, capacity;
     uint64_t bytes;
+    uint64_t age_max;        /* nothing here can be older... */
+    uint64_t oldest_bytes;   /* ...and so many of `bytes` are of that age */
+    uint64_t age_seen;       /* the greatest one in the pool that is looked at */
     uint64_t above, below;   /* marks that may be taken: from one to before the other */
     uint64_t withheld_bytes; /* have passed, but not their guards */
     bool counting;           /* only `bytes` is wanted */
@@ -84,6 +88,7 @@ static inline void add_stretch(gather *g, const stretch *s)
         return;
     }
     g->bytes += s->end - s->begin;
+    g->oldest_bytes += s->age >= g->age_max ? s->end - s->begin : 0;
     if (!g->counting && has_room(g)) {
         g->at[g->count++] = *s;
     }
@@ -144,7 +149,10 @@ static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
     if (page->granule_shift != 63) {
         at = wr_page_granule_address(page, first);
     }
-    stretch open = {.slice = wr_slice_id_of(slice), .pool = pool->number};
+    bool chunks = g->bank->properties.chunk_bytes != 0;
+    stretch open = {.run_bytes = chunks ? 0 : slice->extent_bytes,
+                    .slice = wr_slice_id_of(slice),
+                    .pool = pool->number};
     while (first < end) {
         uint64_t mark, begin = at;
         uint32_t next = same_mark_end(page, first, end, &mark);
@@ -152,6 +160,7 @@ static void gather_slice(gather *g, const wr_pool *pool, const wr_slice *slice)
         first = next;
         bool wanted = wants_mark(g, pool, mark, at - begin);
         uint64_t age = age_of(g, mark);
+        g->age_seen = age > g->age_seen ? age : g->age_seen;
         if (!wanted || open.age != age || open.end != begin) {
             add_stretch(g, &open);
             open.begin = open.end = begin;
@@ -179,45 +188,85 @@ static uint64_t smallest_unit(const gather *g, const wr_layout *layout)
     return layout->granular ? g->bank->granule_bytes : WR_UNIT_BYTES;
 }
 
-static void gather_pool(gather *g, uint32_t number)
+static bool is_wanted(const gather *g, const wr_pool *pool)
 {
-    wr_pool *pool = pool_of(g, number);
-    if (!wants_pool(g, pool->layout) || pool->index == &wr_index_none ||
-        (g->want->only_class != 0 && g->want->only_class != number + 1)) {
-        return;
+    return wants_pool(g, pool->layout) && pool->index != &wr_index_none &&
+           (g->want->only_class == 0 || g->want->only_class == pool->number + 1);
+}
+
+/* The greatest age that anything wanted can have. Whole pages are all looked at. */
+static uint64_t greatest_age(const gather *g)
+{
+    uint64_t greatest = 0;
+    for (uint32_t i = 0; i < g->bank->class_count; i++) {
+        const wr_pool *pool = pool_of(g, i);
+        if (is_wanted(g, pool)) {
+            uint64_t age =
+                pool->layout->granular ? age_of(g, pool->unheld_tick) : UINT64_MAX;
+            greatest = age > greatest ? age : greatest;
+        }
     }
+    return greatest;
+}
+
+/* Whether looking further brings nothing that would be taken before what was found. Of
+ * chunks nobody knows before which will fit. */
+static bool has_enough(const gather *g)
+{
+    return !g->counting && g->bank->properties.chunk_bytes == 0 &&
+           g->oldest_bytes >= g->want->at_most_bytes;
+}
+
+/* From the smallest free slice to the largest. */
+static void gather_pool(gather *g, wr_pool *pool)
+{
+    g->age_seen = 0;
     gather_pages(g, pool);
     const wr_slice *slice = wr_index_find(pool->index, smallest_unit(g, pool->layout));
-    while (slice != NULL) {
+    for (; slice != NULL && !has_enough(g); slice = wr_index_next(pool->index, slice)) {
         wr_page *page = wr_page_get(slice->page);
         if (pool->layout->granular ||
             (slice->extent_bytes == page->bytes && wants_page(g, page))) {
             gather_slice(g, pool, slice);
         }
-        slice = wr_index_next(pool->index, slice);
+    }
+    if (slice == NULL) {
+        pool->unheld_tick = (g->now - g->age_seen) & WR_TICK_MASK;
+    }
+}
+
+static void flush_kept(gather *g, wr_pool *pool)
+{
+    if (pool->kept != NULL && !g->counting && !g->want->outdated_only && !g->want->worn) {
+        wr_sequence_begin(&g->manager->sequence);
+        wr_pool_flush_kept(pool, WR_GET(g->bank->tick), g->want->min_age);
+        wr_sequence_end(&g->manager->sequence);
     }
 }
 
 static void gather_all(gather *g)
 {
     for (uint32_t i = 0; i < g->bank->class_count; i++) {
-        wr_pool *pool = pool_of(g, i);
-        if (pool->kept != NULL && !g->counting && !g->want->outdated_only &&
-            !g->want->worn) {
-            wr_sequence_begin(&g->manager->sequence);
-            wr_pool_flush_kept(pool, WR_GET(g->bank->tick), g->want->min_age);
-            wr_sequence_end(&g->manager->sequence);
+        flush_kept(g, pool_of(g, i));
+    }
+    g->age_max = greatest_age(g);
+    for (uint32_t i = 0; i < g->bank->class_count && !has_enough(g); i++) {
+        if (is_wanted(g, pool_of(g, i))) {
+            gather_pool(g, pool_of(g, i));
         }
-        gather_pool(g, i);
     }
 }
 
-/* Longest unheld first, then from the top of the addresses. */
+/* Longest unheld first, then from the smallest run, which serves the fewest requests
+ * (with chunks it says little, as they go whole), and from the top of the addresses. */
 static int by_age(const void *a, const void *b)
 {
     const stretch *x = a, *y = b;
     if (x->age != y->age) {
         return x->age > y->age ? -1 : 1;
+    }
+    if (x->run_bytes != y->run_bytes) {
+        return x->run_bytes < y->run_bytes ? -1 : 1;
     }
     return x->begin > y->begin ? -1 : x->begin < y->begin;
 }
@@ -424,10 +473,20 @@ static void limit_marks(gather *g, wr_loot *loot)
     }
 }
 
+/* A look without the lock: mostly streams have it all. */
+static bool is_bank_empty(const wr_bank *bank)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < bank->class_count; i++) {
+        bytes |= WR_GET(bank->classes[i].bank.books.free);
+    }
+    return bytes == 0;
+}
+
 void wr_harvest_take(wr_bank *bank, wr_manager *manager, const wr_harvest *want,
                      wr_loot *loot)
 {
-    if (want->at_most_bytes == 0) {
+    if (want->at_most_bytes == 0 || (manager == NULL && is_bank_empty(bank))) {
         return;
     }
     stretch few[FEW];

@@ -160,7 +160,8 @@ static AWAY weir_result create_with_a_look(wr_manager *manager, uint64_t bytes,
         wr_manager_drain(manager);
     }
     if (has_waiting(manager) || !pool->plain ||
-        (bytes >= WR_TIGHT_BYTES && (pool->careful || wr_pool_is_tight(pool)))) {
+        (pool->careful && bytes >= WR_CAREFUL_BYTES) ||
+        wr_pool_wants_search(pool, bytes)) {
         wr_manager_unlock(manager);
         return create_slowly(manager, bytes, tag, buffer);
     }

@@ -311,8 +311,8 @@ wr_slice *wr_manager_try_reserve(wr_manager *manager, const wr_request *request)
 static wr_pool *pool_to_make_tight(wr_manager *manager, const wr_request *request)
 {
     wr_pool *pool = wr_manager_route(manager, request->extent_bytes, request->persistent);
-    if (request->requested_bytes < WR_TIGHT_BYTES || request->alignment_bytes != 0 ||
-        pool == NULL || !pool->plain || !wr_pool_is_tight(pool) ||
+    if (pool == NULL || !pool->plain || request->alignment_bytes != 0 ||
+        !wr_pool_wants_search(pool, request->requested_bytes) ||
         manager->recording != NULL) {
         return NULL;
     }

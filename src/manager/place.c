@@ -4,12 +4,13 @@
 
 #include <stddef.h>
 
-#define SEEDS 8u /* promising segments of each sort... */
-#define REACH 3u /* ...and how far the chain goes on both sides of one */
-#define SEEDS_TIGHT                                                                      \
-    2u /* the same when it is only for a better place: often, so little                  \
-        */
+/* Promising segments of each sort, and how far the chain goes on both sides of one; and
+ * the same when it is only for a better place, which is often. */
+#define SEEDS 4u
+#define REACH 2u
+#define SEEDS_TIGHT 1u
 #define REACH_TIGHT 1u
+_Static_assert(WR_PLACE_SEGMENTS == 2 * REACH + 1, "a chain has room in a place");
 
 /* A segment of a chain, and what the sums over windows need. */
 typedef struct chain_link {
@@ -26,8 +27,8 @@ typedef struct search {
     wr_class *class;
     wr_page *page;
     uint64_t run_bytes;
-    chain_link chain[WR_PLACE_SEGMENTS];
-    uint32_t count;
+    chain_link links[WR_PLACE_SEGMENTS]; /* the seed's in the middle, at REACH... */
+    chain_link *chain, *end;             /* ...and the chain is these: [chain, end) */
     wr_place *best;
     bool tight; /* whole granules count, not only bare ones */
     uint32_t seeds, reach;
@@ -105,7 +106,7 @@ static bool link_after(const search *s, const wr_segment *at, chain_link *after)
 static void sum_chain(search *s)
 {
     uint64_t bare = 0, whole = 0;
-    for (chain_link *l = s->chain; l < s->chain + s->count; l++) {
+    for (chain_link *l = s->chain; l < s->end; l++) {
         uint64_t bytes = l->segment.end - l->segment.begin;
         l->bare_before = bare;
         bare += l->bare ? bytes : 0;
@@ -118,29 +119,21 @@ static void sum_chain(search *s)
     }
 }
 
-/* Lays the chain around a seed. Returns the seed's link in it; NULL: the chain is too
- * short for any window. */
-static const chain_link *build_chain(search *s, const chain_link *seed)
+/* Lays the chain around the seed, which is in the middle. False: it is too short for any
+ * window. */
+static bool build_chain(search *s)
 {
-    chain_link before[REACH];
-    uint32_t count = 0;
-    const wr_segment *at = &seed->segment;
-    while (count < s->reach && link_before(s, at, &before[count])) {
-        at = &before[count++].segment;
+    chain_link *seed = s->links + REACH;
+    s->chain = seed;
+    while (seed - s->chain < s->reach &&
+           link_before(s, &s->chain->segment, s->chain - 1)) {
+        s->chain--;
     }
-    s->count = 0;
-    while (count > 0) {
-        s->chain[s->count++] = before[--count];
+    s->end = seed + 1;
+    while (s->end - seed <= s->reach && link_after(s, &s->end[-1].segment, s->end)) {
+        s->end++;
     }
-    const chain_link *middle = &s->chain[s->count];
-    s->chain[s->count++] = *seed;
-    uint32_t most = s->count + s->reach;
-    while (s->count < most &&
-           link_after(s, &s->chain[s->count - 1].segment, &s->chain[s->count])) {
-        s->count++;
-    }
-    const wr_segment *last = &s->chain[s->count - 1].segment;
-    return last->end - s->chain[0].segment.begin >= s->run_bytes ? middle : NULL;
+    return s->end[-1].segment.end - s->chain->segment.begin >= s->run_bytes;
 }
 
 /* Own runs can be cut anywhere, what comes from the bank only between chunks; bare
@@ -230,16 +223,16 @@ static void offer(search *s, const window *w)
 }
 
 /* The windows that begin where a link begins and go into the seed. */
-static void try_begins(search *s, const chain_link *seed)
+static void try_begins(search *s)
 {
-    const chain_link *end = s->chain + s->count;
+    const chain_link *seed = s->links + REACH;
     const chain_link *last = s->chain;
     for (const chain_link *at = s->chain; at <= seed; at++) {
         uint64_t begin = at->segment.begin;
-        while (last < end && last->segment.end - begin < s->run_bytes) {
+        while (last < s->end && last->segment.end - begin < s->run_bytes) {
             last++;
         }
-        if (last == end) {
+        if (last == s->end) {
             return;
         }
         if (last >= seed) {
@@ -249,11 +242,11 @@ static void try_begins(search *s, const chain_link *seed)
 }
 
 /* The windows that end where a link ends and go into the seed. */
-static void try_ends(search *s, const chain_link *seed)
+static void try_ends(search *s)
 {
-    const chain_link *end = s->chain + s->count;
+    const chain_link *seed = s->links + REACH;
     const chain_link *first = s->chain;
-    for (const chain_link *at = seed; at < end && at->segment.slice != NULL; at++) {
+    for (const chain_link *at = seed; at < s->end && at->segment.slice != NULL; at++) {
         uint64_t at_end = at->segment.end;
         if (at_end - first->segment.begin < s->run_bytes) {
             continue;
@@ -269,21 +262,20 @@ static void try_ends(search *s, const chain_link *seed)
     }
 }
 
-static void try_seed(search *s, const chain_link *seed)
+/* The seed is in the middle. */
+static void try_seed(search *s)
 {
-    const chain_link *middle = build_chain(s, seed);
-    if (middle != NULL) {
+    if (build_chain(s)) {
         sum_chain(s);
-        try_begins(s, middle);
-        try_ends(s, middle);
+        try_begins(s);
+        try_ends(s);
     }
 }
 
 static void try_slice(search *s, wr_slice *slice)
 {
-    chain_link seed;
-    if (as_link(s, slice, &seed)) {
-        try_seed(s, &seed);
+    if (as_link(s, slice, s->links + REACH)) {
+        try_seed(s);
     }
 }
 
@@ -321,25 +313,24 @@ static void try_all(search *s)
     try_above(s, s->class->bank.index, s->run_bytes);
     try_below(s, s->class->bare);
     try_above(s, s->class->bare, s->run_bytes);
-    chain_link top;
-    if (top_link(s, &top)) {
-        try_seed(s, &top);
+    if (top_link(s, s->links + REACH)) {
+        try_seed(s);
     }
 }
 
 static void find(wr_bank *bank, wr_pool *pool, uint64_t run_bytes, bool tight,
                  wr_place *place)
 {
-    wr_class *class = &bank->classes[pool->number];
-    search s = {.bank = bank,
-                .pool = pool,
-                .class = class,
-                .page = class->range,
-                .run_bytes = run_bytes,
-                .best = place,
-                .tight = tight,
-                .seeds = tight ? SEEDS_TIGHT : SEEDS,
-                .reach = tight ? REACH_TIGHT : REACH};
+    search s; /* the links are written when they are needed */
+    s.bank = bank;
+    s.pool = pool;
+    s.class = &bank->classes[pool->number];
+    s.page = s.class->range;
+    s.run_bytes = run_bytes;
+    s.best = place;
+    s.tight = tight;
+    s.seeds = tight ? SEEDS_TIGHT : SEEDS;
+    s.reach = tight ? REACH_TIGHT : REACH;
     try_all(&s);
 }
 

@@ -15,7 +15,7 @@
 
 #include "manager.h"
 
-#define WR_PLACE_SEGMENTS 7u
+#define WR_PLACE_SEGMENTS 5u
 
 /* A slice and the part of it that the window covers. `slice` NULL: the untouched top. */
 typedef struct wr_segment {

@@ -156,12 +156,17 @@ static bool find(const growth *g, wr_place *place)
     return place->count > 0 && is_worth_it(g, place);
 }
 
-/* Under both locks: what claiming and settling need of host memory. */
-static bool prepare(growth *g)
+/* Under both locks: what claiming and settling so many segments need of host memory. */
+static bool prepare(growth *g, uint32_t segments)
 {
-    return wr_grow_prepare(g->manager, g->pool) &&
-           wr_slab_fill(&g->spares, 2 * WR_PLACE_SEGMENTS) &&
-           wr_slab_fill(&g->bank->cache, 2 * WR_PLACE_SEGMENTS);
+    wr_slab_cache *cache = &g->bank->cache;
+    if (!wr_grow_prepare(g->manager, g->pool) || !wr_slab_fill(cache, 4 * segments)) {
+        return false;
+    }
+    while (g->spares.count < 2 * segments) {
+        wr_slab_push(&g->spares, wr_slab_pop(cache));
+    }
+    return true;
 }
 
 /* The first growth of a class reserves its range. */
@@ -207,7 +212,7 @@ static weir_result start(growth *g)
     wr_pool_set_range(&g->class->bank, g->page);
     wr_place place;
     bool found = find(g, &place);
-    bool prepared = found && prepare(g);
+    bool prepared = found && prepare(g, place.count);
     for (uint32_t i = 0; prepared && i < place.count; i++) {
         claim_segment(g, &place.segments[i]);
     }
@@ -325,7 +330,6 @@ static weir_result grow(growth *g)
 {
     weir_result result = start(g);
     if (result != WEIR_OK) {
-        wr_slab_trim(&g->spares, 0);
         return result;
     }
     result = wr_backing_fill(&g->backing);
@@ -359,17 +363,9 @@ weir_result wr_range_grow(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
 
 void wr_range_make_tight(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
 {
-    if (pool->tight_skips > 0) {
-        pool->tight_skips--;
-        return;
-    }
-    if (tight_credit(pool) == 0) {
-        return;
-    }
     growth g = growth_of(manager, pool, run_bytes, true);
-    grow(&g);
+    bool found = tight_credit(pool) > 0 && grow(&g) == WEIR_OK && g.backing.moved != 0;
     /* Searches that find nothing better come ever less often. */
-    bool found = g.backing.moved != 0;
     pool->tight_pause = found ? 0 : pool->tight_pause * 2 + TIGHT_PAUSE;
     if (pool->tight_pause > TIGHT_PAUSE_MAX) {
         pool->tight_pause = TIGHT_PAUSE_MAX;

@@ -16,7 +16,6 @@ weir_result wr_range_grow(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
  * the fewest whole granules, moving unheld ones there if need be, but never new ones. The
  * pool's best fit then finds it. If nothing comes of it, nothing is lost. With no lock
  * held. */
-#define WR_TIGHT_BYTES (UINT64_C(8) << 20)
 void wr_range_make_tight(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 
 #endif

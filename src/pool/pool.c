@@ -228,6 +228,7 @@ void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
             wr_index_remove(pool->kept, slice);
             slice->state = WR_SLICE_STATE_FREE;
             wr_pool_merge(pool->index, pool->cache, page, slice);
+            pool->unheld_tick = 0;
         }
         slice = next;
     }
@@ -312,7 +313,9 @@ void wr_pool_enter(wr_pool *pool, wr_slice *slice)
     uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
     uint64_t entry = pool->manager == NULL ? pool->moment->mark & ~WR_TICK_MASK : 0;
     for (uint32_t g = first; g <= last; g++) {
-        page->marks[g] = (page->marks[g] & WR_TICK_MASK) | entry;
+        uint64_t tick = page->marks[g] & WR_TICK_MASK;
+        page->marks[g] = tick | entry;
+        pool->unheld_tick = tick < pool->unheld_tick ? tick : pool->unheld_tick;
     }
     wr_page_link(page, slice, pool);
     slice->state = WR_SLICE_STATE_TRANSIT;

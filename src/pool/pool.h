@@ -53,7 +53,9 @@ typedef struct wr_pool {
     wr_counter chunks_made;     /* for this pool, by the driver */
     uint64_t tight_until; /* while books.entered is below: placed tightly (tight.c) */
     uint64_t tight_spent; /* searches and granules moved for that so far */
-    uint32_t tight_skips, tight_pause; /* requests to pass over; the last such pause */
+    uint32_t tight_skips, tight_pause; /* searches to leave out; the last such pause */
+    uint64_t unheld_tick;   /* granular: no whole free chunk was released before; 0: not
+                               known. A guess at the wrap of ticks. */
     uint64_t demand_bytes;  /* page size now (adaptive), or decaying request size */
     wr_page *outdated;      /* pages that serve no new requests, by next_outdated */
     uint64_t checked_count; /* exclusive: the owner's requests at the last check */
@@ -114,10 +116,16 @@ static inline void wr_pool_set_range(wr_pool *pool, wr_page *range)
     pool->plain_range = pool->plain ? range : NULL;
 }
 
+/* Whether a request is to look for a better place first (manager/range.h). */
+#define WR_TIGHT_BYTES (UINT64_C(8) << 20)
+static inline bool wr_pool_wants_search(const wr_pool *pool, uint64_t bytes)
+{
+    return bytes >= WR_TIGHT_BYTES && wr_pool_is_tight(pool) && pool->tight_skips == 0;
+}
 /* Cuts a held slice from a run that is out of the index, or from the next larger one, at
  * the end of either that leaves most whole granules. */
-WR_COLD wr_slice *wr_pool_carve_tight(wr_pool *pool, wr_slice *slice,
-                                      uint64_t extent_bytes);
+WR_APART wr_slice *wr_pool_carve_tight(wr_pool *pool, wr_slice *slice,
+                                       uint64_t extent_bytes);
 
 /* Hands out a certain free slice of a pool of whole pages, all of it. */
 wr_slice *wr_pool_take(wr_pool *pool, wr_slice *slice);

@@ -17,28 +17,48 @@ typedef struct cut {
     bool at_end;
 } cut;
 
-static uint64_t count_whole(const wr_page *page, uint64_t address, uint64_t bytes)
+/* The first chunk that begins at `offset` of the page or behind, as a granule. */
+static uint64_t round_up(const wr_page *page, uint64_t offset)
 {
-    uint32_t first, end;
-    wr_page_whole(page, address, bytes, &first, &end);
-    return end - first;
+    uint64_t granule = (offset + page->granule_bytes - 1) >> page->granule_shift;
+    while (wr_page_is_joined(page, (uint32_t)granule)) {
+        granule++;
+    }
+    return granule;
 }
 
+/* The granule behind the last chunk that ends at `offset` or before. */
+static uint64_t round_down(const wr_page *page, uint64_t offset)
+{
+    uint64_t granule = offset >> page->granule_shift;
+    while (wr_page_is_joined(page, (uint32_t)granule)) {
+        granule--;
+    }
+    return granule;
+}
+
+/* The run's whole granules are [first, end). */
 static cut consider(const wr_page *page, wr_slice *run, uint64_t extent_bytes)
 {
-    uint64_t rest = run->extent_bytes - extent_bytes;
-    uint64_t whole = count_whole(page, run->address, run->extent_bytes);
-    uint64_t low = count_whole(page, run->address + extent_bytes, rest);
-    uint64_t high = count_whole(page, run->address, rest);
-    return (cut){.run = run,
-                 .lost_granules = whole - (high > low ? high : low),
-                 .at_end = high > low};
+    uint64_t run_begin = run->address - page->address;
+    uint64_t run_end = run_begin + run->extent_bytes;
+    uint64_t first = round_up(page, run_begin), end = round_down(page, run_end);
+    if (first >= end) {
+        return (cut){.run = run};
+    }
+    uint64_t first_left = round_up(page, run_begin + extent_bytes);
+    uint64_t end_left = round_down(page, run_end - extent_bytes);
+    uint64_t low = (first_left < end ? first_left : end) - first;
+    uint64_t high = end - (end_left > first ? end_left : first);
+    return (
+        cut){.run = run, .lost_granules = low < high ? low : high, .at_end = high < low};
 }
 
 /* Of a run that is out of the index. */
 static wr_slice *carve(wr_pool *pool, const cut *best, uint64_t extent_bytes)
 {
     wr_slice *held = best->run;
+    pool->tight_skips -= extent_bytes >= WR_TIGHT_BYTES && pool->tight_skips > 0;
     if (held->extent_bytes > extent_bytes) {
         wr_slice *rest = wr_slab_pop(pool->cache);
         uint64_t cut_bytes =
@@ -77,7 +97,8 @@ wr_slice *wr_pool_try_reserve_careful(wr_pool *pool, uint64_t extent_bytes)
 wr_slice *wr_pool_carve_tight(wr_pool *pool, wr_slice *slice, uint64_t extent_bytes)
 {
     cut best = consider(pool->range, slice, extent_bytes);
-    wr_slice *next = wr_index_find(pool->index, extent_bytes);
+    wr_slice *next =
+        best.lost_granules == 0 ? NULL : wr_index_find(pool->index, extent_bytes);
     if (next != NULL) {
         cut other = consider(pool->range, next, extent_bytes);
         if (other.lost_granules < best.lost_granules) {

@@ -154,6 +154,55 @@ static void cleanup__returns_the_longest_idle_first(void **state)
     check_longest_idle_first(&plain, 100 * MIB, false);
 }
 
+/* Whether a request of that size is served at that address, without the driver. */
+static bool is_still_there(rig *r, uint64_t bytes, uint64_t address)
+{
+    weir_sim_ledger before = ledger_of(r);
+    weir_buffer next = make(r->stream, bytes, NULL);
+    weir_sim_ledger after = ledger_of(r);
+    bool there = weir_buffer_address(next) == address &&
+                 memory_calls(&before) == memory_calls(&after);
+    drop(next);
+    return there;
+}
+
+/* Three runs between held buffers. What has been idle longest goes first, however large;
+ * of what has been idle as long, the smallest. */
+static void cleanup__of_runs_idle_as_long_returns_the_smallest_first(void **state)
+{
+    (void)state;
+    const uint64_t sizes[] = {16 * MIB, 4 * MIB, 8 * MIB};
+    rig r = rig_open(NULL, &(weir_device_desc){.no_thread = true, .no_idle = true});
+    weir_buffer runs[3], walls[3];
+    uint64_t addresses[3];
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++) {
+            runs[i] = make(r.stream, sizes[i], NULL);
+            walls[i] = make(r.stream, 2 * MIB, NULL);
+            addresses[i] = weir_buffer_address(runs[i]);
+        }
+        uint64_t now = 10000 * (uint64_t)(round + 1);
+        assert_ok(weir_device_tick(r.device, now));
+        drop(runs[0]);
+        assert_ok(weir_device_tick(r.device, now + 1000 * (uint64_t)round));
+        drop(runs[1]);
+        drop(runs[2]);
+        int first = round == 0 ? 1 : 0;
+        weir_cleanup_outcome outcome =
+            cleanup(r.device, &(weir_cleanup_desc){.at_most_bytes = sizes[first]});
+        assert_int_equal(outcome.returned_bytes, sizes[first]);
+        for (int i = 0; i < 3; i++) {
+            assert_true(i == first || is_still_there(&r, sizes[i], addresses[i]));
+        }
+        for (int i = 0; i < 3; i++) {
+            drop(walls[i]);
+        }
+        cleanup(r.device, NULL);
+        assert_int_equal(reserved(&r), 0);
+    }
+    rig_close(&r);
+}
+
 /* ---- what stays, and why ---- */
 
 static void cleanup__names_the_stream_that_bytes_wait_for(void **state)
@@ -430,6 +479,7 @@ int main(void)
         cmocka_unit_test(cleanup__keeps_the_devices_floor_unless_told),
         cmocka_unit_test(cleanup__never_returns_more_than_at_most),
         cmocka_unit_test(cleanup__returns_the_longest_idle_first),
+        cmocka_unit_test(cleanup__of_runs_idle_as_long_returns_the_smallest_first),
         cmocka_unit_test(cleanup__names_the_stream_that_bytes_wait_for),
         cmocka_unit_test(cleanup__waits_for_fences_when_asked),
         cmocka_unit_test(cleanup__names_the_buffer_that_pins_most),
