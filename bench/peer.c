@@ -62,6 +62,21 @@ static bool calls_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
                               &slot->buffer) == WEIR_OK;
 }
 
+static weir_tag known_tag;
+
+static bool tag_open(uint32_t stream_count)
+{
+    limited_open(stream_count);
+    wr_bench_must(weir_device_tag(device, "activations", &known_tag), "tag");
+    return true;
+}
+
+static bool tag_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
+{
+    return weir_buffer_create_tagged(streams[stream], bytes, known_tag, &slot->buffer) ==
+           WEIR_OK;
+}
+
 static void buffer_free(wr_bench_slot *slot)
 {
     weir_buffer_release(slot->buffer);
@@ -157,6 +172,7 @@ static const wr_bench_peer peers[] = {
     {"weir", open_weir, buffer_alloc, buffer_free, driver_calls},
     {"limits", limited_open, buffer_alloc, buffer_free, driver_calls},
     {"scope", scope_open, buffer_alloc, buffer_free, driver_calls},
+    {"tag", tag_open, tag_alloc, buffer_free, driver_calls},
     {"call", limited_open, call_alloc, buffer_free, driver_calls},
     {"calls", limited_open, calls_alloc, buffer_free, driver_calls},
     {"pointer", open_weir, pointer_alloc, pointer_free, driver_calls},

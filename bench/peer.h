@@ -24,10 +24,10 @@ typedef struct wr_bench_peer {
 } wr_bench_peer;
 
 /* "weir", on sim with default settings; the same with limits on device and pool
- * ("limits"), also with a tag by scope ("scope"), with one in each call ("call") or four
- * by turns ("calls"); "pointer", through weir_malloc and weir_free; "jemalloc" and
- * "mimalloc", loaded from the system, sizes capped at 1 MiB; "null" does nothing. NULL
- * for other names. */
+ * ("limits"), also with a tag by scope ("scope"), with one in each call as looked up
+ * before ("tag") or as a text ("call"), or four by turns ("calls"); "pointer", through
+ * weir_malloc and weir_free; "jemalloc" and "mimalloc", loaded from the system, sizes
+ * capped at 1 MiB; "null" does nothing. NULL for other names. */
 const wr_bench_peer *wr_bench_peer_find(const char *name);
 
 #endif

@@ -214,6 +214,7 @@ typedef struct wr_bank {
 
     wr_lock tags_lock;
     char tag_names[WR_TAG_MAX][WR_NAME_BYTES];
+    uint32_t tags_device; /* never 0, the device in a weir_tag; fixed */
     _Atomic uint32_t tag_count;
     _Atomic uint16_t tag_slots[WR_TAG_SLOTS]; /* numbers, found by a name's hash */
     wr_counter tags_serial; /* never 0, unique in the process, a new one for new limits */

@@ -51,6 +51,10 @@ static uint16_t enter(wr_bank *bank, const char name[WR_NAME_BYTES], uint32_t nu
 
 void wr_tags_open(wr_bank *bank)
 {
+    static _Atomic uint32_t last;
+    while (bank->tags_device == 0) {
+        bank->tags_device = atomic_fetch_add(&last, 1) + 1;
+    }
     WR_PUT(bank->tags_serial, next_serial());
     enter(bank, (const char[WR_NAME_BYTES]){"other"}, WR_TAG_OTHER);
 }

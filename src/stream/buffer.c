@@ -123,6 +123,15 @@ static inline bool is_ordinary(const weir_buffer_desc *desc)
                             desc->alignment_bytes == 0 && !wishes_of(desc));
 }
 
+static weir_buffer hand_out(const weir_stream *stream, wr_slice *slice, bool exportable)
+{
+    bool checked = (stream->manager.gate & WR_GATE_CHECKED) != 0 && !exportable;
+    if (checked) {
+        wr_checked_arm(slice);
+    }
+    return wr_handle_hand_out(slice, checked ? WR_WORD_CHECKED | 1 : 1);
+}
+
 /* Arguments that are not valid, options that matter, streams that are not ordinary. */
 static WR_COLD weir_result create_with_care(weir_stream *stream, uint64_t bytes,
                                             const weir_buffer_desc *desc,
@@ -132,11 +141,7 @@ static WR_COLD weir_result create_with_care(weir_stream *stream, uint64_t bytes,
     WR_TRY(check_request(stream, bytes, desc, buffer));
     WR_TRY(create(stream, bytes, desc, tag_of(stream, desc), &slice));
     bool exportable = desc != NULL && desc->exportable; /* others may see its bytes */
-    bool checked = (stream->manager.gate & WR_GATE_CHECKED) != 0 && !exportable;
-    if (checked) {
-        wr_checked_arm(slice);
-    }
-    *buffer = wr_handle_hand_out(slice, checked ? WR_WORD_CHECKED | 1 : 1);
+    *buffer = hand_out(stream, slice, exportable);
     return WEIR_OK;
 }
 
@@ -167,6 +172,47 @@ weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
     return WR_LIKELY((tag & WR_TAG_LIMITED) == 0)
                ? wr_manager_create(&stream->manager, bytes, tag, buffer)
                : create_limited(stream, bytes, tag, buffer);
+}
+
+static inline bool is_known(const wr_bank *bank, weir_tag tag)
+{
+    return tag.device == bank->tags_device &&
+           tag.number < atomic_load_explicit(&bank->tag_count, memory_order_acquire);
+}
+
+static WR_COLD weir_result create_tagged_with_care(weir_stream *stream, uint64_t bytes,
+                                                   weir_tag tag, weir_buffer *buffer)
+{
+    wr_slice *slice = NULL;
+    if (tag.device == 0 && tag.number == 0) {
+        return weir_buffer_create(stream, bytes, NULL, buffer);
+    }
+    WR_TRY(check_request(stream, bytes, NULL, buffer));
+    wr_bank *bank = stream->manager.bank;
+    if (!is_known(bank, tag)) {
+        return wr_error(WEIR_INVALID,
+                        "weir_buffer_create_tagged: {%u, %u} is no tag of the stream's "
+                        "device; weir_device_tag looks one up",
+                        tag.device, tag.number);
+    }
+    bool limited = WR_GET(bank->tags[tag.number].limit_bytes) != 0;
+    WR_TRY(
+        create(stream, bytes, NULL, tag.number | (limited ? WR_TAG_LIMITED : 0), &slice));
+    *buffer = hand_out(stream, slice, false);
+    return WEIR_OK;
+}
+
+weir_result weir_buffer_create_tagged(weir_stream *stream, uint64_t bytes, weir_tag tag,
+                                      weir_buffer *buffer)
+{
+    if (WR_UNLIKELY(stream == NULL) || WR_UNLIKELY(buffer == NULL) ||
+        WR_UNLIKELY(bytes - 1 >= request_max()) ||
+        WR_UNLIKELY(stream->manager.gate != 0) ||
+        WR_UNLIKELY(!is_known(stream->manager.bank, tag)) ||
+        WR_UNLIKELY(WR_OWN(stream->manager.bank->tags[tag.number].limit_bytes) != 0)) {
+        return create_tagged_with_care(stream, bytes, tag, buffer);
+    }
+    return wr_manager_create(&stream->manager, bytes, tag.number, buffer);
 }
 
 /* ---- references ---- */

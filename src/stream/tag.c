@@ -105,6 +105,17 @@ uint64_t wr_tag_look_up(wr_bank *bank, const char *text)
     return tag;
 }
 
+weir_result weir_device_tag(weir_device *device, const char *text, weir_tag *tag)
+{
+    WR_TRY(wr_fork_check());
+    if (device == NULL || text == NULL || text[0] == 0 || tag == NULL) {
+        return wr_error(WEIR_INVALID,
+                        "weir_device_tag: an argument is NULL, or the text is empty");
+    }
+    *tag = (weir_tag){device->bank.tags_device, wr_tags_intern(&device->bank, text)};
+    return WEIR_OK;
+}
+
 weir_result weir_device_tag_usage(weir_device *device, const char *tag,
                                   weir_tag_usage *usage)
 {
