@@ -153,17 +153,6 @@ if(TARGET test.tensor.ops AND NOT WEIR_SANITIZE)
         $<TARGET_FILE:test.tensor.ops> "cuda__*")
     set_tests_properties(tensor.ops_fake_cuda PROPERTIES TIMEOUT 900)
 endif()
-# Nor would the hundreds of shaders, which Dawn and Mesa compile, both without sanitizers:
-# with those, tensor.webgpu, driver.webgpu and driver.contract are what runs on WebGPU.
-if(WEIR_SANITIZE)
-    foreach(name IN ITEMS tensor.ops tensor.gradients tensor.programs)
-        if(TEST ${name})
-            set_tests_properties(${name} PROPERTIES
-                ENVIRONMENT_MODIFICATION WEIR_WEBGPU_LIBRARY=unset:)
-        endif()
-    endforeach()
-endif()
-
 weir_add_test(driver.contract_fake_pinned
     ${CMAKE_COMMAND} -E env
         WEIR_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda> WEIR_NVML_LIBRARY=$<TARGET_FILE:fake_cuda>
@@ -234,10 +223,24 @@ if(WEIR_FUZZ)
 endif()
 
 # The longest start first, so that none is left to run alone.
-foreach(name IN ITEMS tensor.ops_fake_cuda core.fault_sweep core.model_random cli.traces tensor.ops
-        kernel.cuda driver.contract driver.webgpu tensor.webgpu core.storm tensor.gradients
-        fuzz.core fuzz.scenario fuzz.trace)
+foreach(name IN ITEMS scenarios.sweep cli.demo examples.train_digits tensor.ops_fake_cuda
+        core.fault_sweep core.model_random cli.traces cli.scenario tensor.ops kernel.cuda
+        driver.contract driver.webgpu tensor.webgpu core.storm tensor.gradients fuzz.core
+        fuzz.scenario fuzz.trace)
     if(TEST ${name})
         set_tests_properties(${name} PROPERTIES COST 100)
     endif()
 endforeach()
+
+# Dawn and Mesa compile hundreds of shaders for these, both without sanitizers, so that more
+# builds would show nothing new: with those, tensor.webgpu, driver.webgpu and driver.contract are
+# what runs on WebGPU.
+if(WEIR_SANITIZE)
+    foreach(name IN ITEMS tensor.ops tensor.gradients tensor.programs cli.demo
+            examples.train_digits)
+        if(TEST ${name})
+            set_tests_properties(${name} PROPERTIES
+                ENVIRONMENT_MODIFICATION WEIR_WEBGPU_LIBRARY=unset:)
+        endif()
+    endforeach()
+endif()

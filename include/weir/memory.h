@@ -39,17 +39,15 @@ WEIR_API weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
                                         const weir_buffer_desc *desc,
                                         weir_buffer *buffer);
 
-/* The number that a device gives a tag, for calls that name it often. {0, 0} is no tag.
- */
+/* A tag of a device by number, for calls that give it often. {0} is none. */
 typedef struct weir_tag {
-    uint32_t device, number;
+    uint64_t value;
 } weir_tag;
 
-/* The tag of a text, made up if new; it holds as long as the device is open. Any thread.
- */
+/* The tag of a text; holds as long as the device is open. Any thread. */
 WEIR_API weir_result weir_device_tag(weir_device *device, const char *text,
                                      weir_tag *tag);
-/* weir_buffer_create with a tag and no other options; {0, 0}: the thread's tag. INVALID
+/* weir_buffer_create with a tag and no other options; {0}: the thread's tag. INVALID
  * if the tag is of another device. Any thread. */
 WEIR_API weir_result weir_buffer_create_tagged(weir_stream *stream, uint64_t bytes,
                                                weir_tag tag, weir_buffer *buffer);

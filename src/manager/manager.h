@@ -214,7 +214,9 @@ typedef struct wr_bank {
 
     wr_lock tags_lock;
     char tag_names[WR_TAG_MAX][WR_NAME_BYTES];
-    uint32_t tags_device; /* never 0, the device in a weir_tag; fixed */
+    uint64_t tags_base;     /* a weir_tag is that and a number; unique in the process */
+    uint32_t limited_count; /* tags with a limit; guard: tags_lock */
+    wr_counter plain_count; /* tag_count while no tag has a limit, else 0 */
     _Atomic uint32_t tag_count;
     _Atomic uint16_t tag_slots[WR_TAG_SLOTS]; /* numbers, found by a name's hash */
     wr_counter tags_serial; /* never 0, unique in the process, a new one for new limits */

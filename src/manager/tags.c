@@ -40,21 +40,25 @@ static uint16_t find(wr_bank *bank, const char name[WR_NAME_BYTES])
     return atomic_load_explicit(find_slot(bank, name), memory_order_acquire);
 }
 
+/* As below. */
+static void count_plain(wr_bank *bank)
+{
+    WR_PUT(bank->plain_count, bank->limited_count == 0 ? bank->tag_count : 0);
+}
+
 /* Under tags_lock, or before anyone else knows the bank. */
 static uint16_t enter(wr_bank *bank, const char name[WR_NAME_BYTES], uint32_t number)
 {
     memcpy(bank->tag_names[number], name, WR_NAME_BYTES);
     atomic_store_explicit(find_slot(bank, name), (uint16_t)number, memory_order_release);
     atomic_store_explicit(&bank->tag_count, number + 1, memory_order_release);
+    count_plain(bank);
     return (uint16_t)number;
 }
 
 void wr_tags_open(wr_bank *bank)
 {
-    static _Atomic uint32_t last;
-    while (bank->tags_device == 0) {
-        bank->tags_device = atomic_fetch_add(&last, 1) + 1;
-    }
+    bank->tags_base = next_serial() << 16;
     WR_PUT(bank->tags_serial, next_serial());
     enter(bank, (const char[WR_NAME_BYTES]){"other"}, WR_TAG_OTHER);
 }
@@ -112,6 +116,9 @@ bool wr_tags_set_limit(wr_bank *bank, const char *text, uint64_t limit_bytes)
         return false;
     }
     wr_lock_take(&bank->tags_lock);
+    bank->limited_count -= WR_OWN(bank->tags[tag].limit_bytes) != 0;
+    bank->limited_count += limit_bytes != 0;
+    count_plain(bank);
     WR_PUT(bank->tags[tag].limit_bytes, limit_bytes);
     WR_PUT(bank->tags_serial, next_serial());
     wr_lock_leave(&bank->tags_lock);

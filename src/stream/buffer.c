@@ -100,9 +100,9 @@ static WR_COLD weir_result create(weir_stream *stream, uint64_t bytes,
                : wr_manager_reserve(&stream->manager, &request, slice);
 }
 
-static inline uint64_t tag_of(const weir_stream *stream, const weir_buffer_desc *desc)
+static inline const char *text_of(const weir_buffer_desc *desc)
 {
-    return wr_tag_of(stream->manager.bank, desc == NULL ? NULL : desc->tag);
+    return desc == NULL ? NULL : desc->tag;
 }
 
 /* Two options in one look. */
@@ -139,7 +139,8 @@ static WR_COLD weir_result create_with_care(weir_stream *stream, uint64_t bytes,
 {
     wr_slice *slice = NULL;
     WR_TRY(check_request(stream, bytes, desc, buffer));
-    WR_TRY(create(stream, bytes, desc, tag_of(stream, desc), &slice));
+    WR_TRY(create(stream, bytes, desc, wr_tag_of(stream->manager.bank, text_of(desc)),
+                  &slice));
     bool exportable = desc != NULL && desc->exportable; /* others may see its bytes */
     *buffer = hand_out(stream, slice, exportable);
     return WEIR_OK;
@@ -155,6 +156,16 @@ static WR_COLD weir_result create_limited(weir_stream *stream, uint64_t bytes,
     return WEIR_OK;
 }
 
+static WR_COLD weir_result create_looking_up(weir_stream *stream, uint64_t bytes,
+                                             const weir_buffer_desc *desc,
+                                             weir_buffer *buffer)
+{
+    uint64_t tag = wr_tag_look_up(stream->manager.bank, text_of(desc));
+    return (tag & WR_TAG_LIMITED) == 0
+               ? wr_manager_create(&stream->manager, bytes, tag, buffer)
+               : create_limited(stream, bytes, tag, buffer);
+}
+
 static inline uint64_t request_max(void)
 {
     return atomic_load_explicit(&wr_wiped.request_max, memory_order_relaxed);
@@ -168,36 +179,35 @@ weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
         WR_UNLIKELY(stream->manager.gate != 0)) {
         return create_with_care(stream, bytes, desc, buffer);
     }
-    uint64_t tag = tag_of(stream, desc);
-    return WR_LIKELY((tag & WR_TAG_LIMITED) == 0)
+    uint64_t tag = wr_tag_known(stream->manager.bank, text_of(desc));
+    return WR_LIKELY(tag != WR_TAG_UNKNOWN)
                ? wr_manager_create(&stream->manager, bytes, tag, buffer)
-               : create_limited(stream, bytes, tag, buffer);
+               : create_looking_up(stream, bytes, desc, buffer);
 }
 
-static inline bool is_known(const wr_bank *bank, weir_tag tag)
-{
-    return tag.device == bank->tags_device &&
-           tag.number < atomic_load_explicit(&bank->tag_count, memory_order_acquire);
-}
-
+/* Also where a tag of the device has a limit. */
 static WR_COLD weir_result create_tagged_with_care(weir_stream *stream, uint64_t bytes,
                                                    weir_tag tag, weir_buffer *buffer)
 {
     wr_slice *slice = NULL;
-    if (tag.device == 0 && tag.number == 0) {
+    if (tag.value == 0) {
         return weir_buffer_create(stream, bytes, NULL, buffer);
     }
     WR_TRY(check_request(stream, bytes, NULL, buffer));
     wr_bank *bank = stream->manager.bank;
-    if (!is_known(bank, tag)) {
+    uint64_t number = tag.value - bank->tags_base;
+    if (number >= atomic_load_explicit(&bank->tag_count, memory_order_acquire)) {
         return wr_error(WEIR_INVALID,
-                        "weir_buffer_create_tagged: {%u, %u} is no tag of the stream's "
+                        "weir_buffer_create_tagged: {%llu} is no tag of the stream's "
                         "device; weir_device_tag looks one up",
-                        tag.device, tag.number);
+                        (unsigned long long)tag.value);
     }
-    bool limited = WR_GET(bank->tags[tag.number].limit_bytes) != 0;
-    WR_TRY(
-        create(stream, bytes, NULL, tag.number | (limited ? WR_TAG_LIMITED : 0), &slice));
+    bool limited = WR_GET(bank->tags[number].limit_bytes) != 0;
+    if (!limited && stream->manager.gate == 0) {
+        return wr_manager_create(&stream->manager, bytes, number, buffer);
+    }
+    number |= limited ? WR_TAG_LIMITED : 0;
+    WR_TRY(create(stream, bytes, NULL, number, &slice));
     *buffer = hand_out(stream, slice, false);
     return WEIR_OK;
 }
@@ -207,12 +217,14 @@ weir_result weir_buffer_create_tagged(weir_stream *stream, uint64_t bytes, weir_
 {
     if (WR_UNLIKELY(stream == NULL) || WR_UNLIKELY(buffer == NULL) ||
         WR_UNLIKELY(bytes - 1 >= request_max()) ||
-        WR_UNLIKELY(stream->manager.gate != 0) ||
-        WR_UNLIKELY(!is_known(stream->manager.bank, tag)) ||
-        WR_UNLIKELY(WR_OWN(stream->manager.bank->tags[tag.number].limit_bytes) != 0)) {
+        WR_UNLIKELY(stream->manager.gate != 0)) {
         return create_tagged_with_care(stream, bytes, tag, buffer);
     }
-    return wr_manager_create(&stream->manager, bytes, tag.number, buffer);
+    const wr_bank *bank = stream->manager.bank;
+    uint64_t number = tag.value - bank->tags_base;
+    return WR_LIKELY(number < WR_OWN(bank->plain_count))
+               ? wr_manager_create(&stream->manager, bytes, number, buffer)
+               : create_tagged_with_care(stream, bytes, tag, buffer);
 }
 
 /* ---- references ---- */

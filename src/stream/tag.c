@@ -112,7 +112,7 @@ weir_result weir_device_tag(weir_device *device, const char *text, weir_tag *tag
         return wr_error(WEIR_INVALID,
                         "weir_device_tag: an argument is NULL, or the text is empty");
     }
-    *tag = (weir_tag){device->bank.tags_device, wr_tags_intern(&device->bank, text)};
+    *tag = (weir_tag){device->bank.tags_base + wr_tags_intern(&device->bank, text)};
     return WEIR_OK;
 }
 

@@ -18,6 +18,8 @@
 
 /* Set beside the number of a tag that has a limit. */
 #define WR_TAG_LIMITED UINT64_C(0x10000)
+/* In place of a number that the thread does not remember. */
+#define WR_TAG_UNKNOWN UINT64_C(0x20000)
 
 /* Read in place of a tag's bytes; see wr_tag_is_called. */
 typedef uint64_t __attribute__((may_alias, aligned(1))) wr_tag_word;
@@ -63,9 +65,8 @@ wr_tag_is_called(const wr_call_memory *call, const char *text)
             ((at[1] ^ call->word[1]) & call->mask[1])) == 0;
 }
 
-/* The number of the tag that an allocation on this device gets, maybe with
- * WR_TAG_LIMITED. */
-static inline uint64_t wr_tag_of(wr_bank *bank, const char *text)
+/* The number of the tag that an allocation on this device gets, or WR_TAG_UNKNOWN. */
+static inline uint64_t wr_tag_known(const wr_bank *bank, const char *text)
 {
     struct wr_thread_tags *tags = &wr_thread_tags;
     if (text == NULL) {
@@ -82,7 +83,14 @@ static inline uint64_t wr_tag_of(wr_bank *bank, const char *text)
             return call->tag;
         }
     }
-    return wr_tag_look_up(bank, text);
+    return WR_TAG_UNKNOWN;
+}
+
+/* The number, maybe with WR_TAG_LIMITED. */
+static inline uint64_t wr_tag_of(wr_bank *bank, const char *text)
+{
+    uint64_t tag = wr_tag_known(bank, text);
+    return tag == WR_TAG_UNKNOWN ? wr_tag_look_up(bank, text) : tag;
 }
 
 #endif

@@ -62,8 +62,8 @@ static void call_buffers(const inherited *all)
     expect_forked(weir_buffer_create(all->r.stream, 100,
                                      &(weir_buffer_desc){.tag = "child"}, &made));
     expect_forked(weir_buffer_create(NULL, 0, NULL, NULL));
-    expect_forked(weir_buffer_create_tagged(all->r.stream, 100, (weir_tag){1, 1}, &made));
-    expect_forked(weir_buffer_create_tagged(NULL, 0, (weir_tag){0, 0}, NULL));
+    expect_forked(weir_buffer_create_tagged(all->r.stream, 100, (weir_tag){1}, &made));
+    expect_forked(weir_buffer_create_tagged(NULL, 0, (weir_tag){0}, NULL));
     child_expect(made.index == 0 && made.generation == 0);
     expect_forked(weir_buffer_retain(all->held));
     expect_forked(weir_buffer_release(all->held));
@@ -123,7 +123,7 @@ static void call_device(const inherited *all)
     expect_forked(weir_device_memory_usage(device, &usage));
     expect_forked(weir_device_tag_usage(device, "weights", &tag));
     expect_forked(weir_device_tags(device, NULL, 0, &count));
-    expect_forked(weir_device_tag(device, "weights", &(weir_tag){0, 0}));
+    expect_forked(weir_device_tag(device, "weights", &(weir_tag){0}));
     expect_forked(weir_device_properties(device, &properties));
     expect_forked(weir_device_tick(device, 0));
     expect_forked(weir_device_sync(device));
