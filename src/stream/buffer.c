@@ -179,6 +179,9 @@ weir_result weir_buffer_create(weir_stream *stream, uint64_t bytes,
         WR_UNLIKELY(stream->manager.gate != 0)) {
         return create_with_care(stream, bytes, desc, buffer);
     }
+    if (WR_LIKELY(text_of(desc) == NULL) && WR_LIKELY(!wr_tag_has_scope())) {
+        return wr_manager_create(&stream->manager, bytes, 0, buffer);
+    }
     uint64_t tag = wr_tag_known(stream->manager.bank, text_of(desc));
     return WR_LIKELY(tag != WR_TAG_UNKNOWN)
                ? wr_manager_create(&stream->manager, bytes, tag, buffer)

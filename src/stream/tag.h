@@ -65,6 +65,11 @@ wr_tag_is_called(const wr_call_memory *call, const char *text)
             ((at[1] ^ call->word[1]) & call->mask[1])) == 0;
 }
 
+static inline bool wr_tag_has_scope(void)
+{
+    return wr_thread_tags.depth != 0;
+}
+
 /* The number of the tag that an allocation on this device gets, or WR_TAG_UNKNOWN. */
 static inline uint64_t wr_tag_known(const wr_bank *bank, const char *text)
 {
