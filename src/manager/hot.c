@@ -114,26 +114,49 @@ static AWAY weir_result create_slowly(wr_manager *manager, uint64_t bytes, uint6
     return result;
 }
 
+/* Under the lock, in a step of its sequence, and both end here: with a slice that has
+ * just become held, or none. */
+WR_INLINE weir_result end_create(wr_manager *manager, wr_pool *pool, wr_slice *slice,
+                                 uint64_t bytes, uint64_t tag, weir_buffer *buffer)
+{
+    if (WR_LIKELY(slice != NULL)) {
+        slice = wr_hot_enter(manager, pool, slice, bytes, tag, 0);
+        *buffer = wr_handle_hand_out(slice, 1);
+    }
+    wr_sequence_end(&manager->sequence);
+    wr_manager_unlock(manager);
+    return WR_LIKELY(slice != NULL) ? WEIR_OK
+                                    : create_slowly(manager, bytes, tag, buffer);
+}
+
 /* Under the lock, which it leaves: from what the pool has, whatever it looks like. `bin`
  * is the first one from the extent's on that is not empty. */
 static AWAY WR_FLAT weir_result create_from(wr_manager *manager, uint64_t bytes,
                                             uint64_t tag, weir_buffer *buffer,
                                             wr_pool *pool, uint64_t bin)
 {
-    wr_slice *slice = NULL;
-    if (WR_LIKELY(manager->cache.count >= WR_POOL_SPARES)) {
-        wr_sequence_begin(&manager->sequence);
-        slice = wr_pool_try_reserve_plain(pool, round_up(bytes), bin);
-        if (WR_LIKELY(slice != NULL)) {
-            slice = wr_hot_enter(manager, pool, slice, bytes, tag, 0);
-            *buffer = wr_handle_hand_out(slice, 1);
-        }
-        wr_sequence_end(&manager->sequence);
-        wr_pool_heed(pool);
+    if (WR_UNLIKELY(manager->cache.count < WR_POOL_SPARES)) {
+        wr_manager_unlock(manager);
+        return create_slowly(manager, bytes, tag, buffer);
     }
-    wr_manager_unlock(manager);
-    return WR_LIKELY(slice != NULL) ? WEIR_OK
-                                    : create_slowly(manager, bytes, tag, buffer);
+    wr_sequence_begin(&manager->sequence);
+    wr_slice *slice = wr_pool_try_reserve_plain(pool, round_up(bytes), bin);
+    wr_pool_heed(pool);
+    return end_create(manager, pool, slice, bytes, tag, buffer);
+}
+
+/* The same where whole chunks are to be kept. */
+static AWAY WR_FLAT weir_result create_carefully(wr_manager *manager, uint64_t bytes,
+                                                 uint64_t tag, weir_buffer *buffer,
+                                                 wr_pool *pool)
+{
+    if (WR_UNLIKELY(manager->cache.count < WR_POOL_SPARES)) {
+        wr_manager_unlock(manager);
+        return create_slowly(manager, bytes, tag, buffer);
+    }
+    wr_sequence_begin(&manager->sequence);
+    wr_slice *slice = wr_pool_try_reserve_careful(pool, round_up(bytes));
+    return end_create(manager, pool, slice, bytes, tag, buffer);
 }
 
 static inline wr_pool *route(const wr_manager *manager, uint64_t extent_bytes)
@@ -152,18 +175,19 @@ static inline bool has_waiting(const wr_manager *manager)
 
 /* Under the lock, which it leaves: something is to be looked at before. */
 static AWAY weir_result create_with_a_look(wr_manager *manager, uint64_t bytes,
-                                           uint64_t tag, weir_buffer *buffer)
+                                           uint64_t tag, weir_buffer *buffer,
+                                           wr_pool *pool)
 {
     uint64_t extent_bytes = round_up(bytes);
-    wr_pool *pool = route(manager, extent_bytes);
     if (atomic_load_explicit(&manager->remote, memory_order_relaxed) != 0) {
         wr_manager_drain(manager);
     }
-    if (has_waiting(manager) || !pool->plain ||
-        (pool->careful && bytes >= WR_CAREFUL_BYTES) ||
-        wr_pool_wants_search(pool, bytes)) {
+    if (has_waiting(manager) || !pool->plain || wr_pool_wants_search(pool, bytes)) {
         wr_manager_unlock(manager);
         return create_slowly(manager, bytes, tag, buffer);
+    }
+    if (pool->careful && extent_bytes >= WR_CAREFUL_BYTES) {
+        return create_carefully(manager, bytes, tag, buffer, pool);
     }
     uint64_t bin = wr_index_find_bin(pool->index, wr_index_bin(extent_bytes));
     return create_from(manager, bytes, tag, buffer, pool, bin);
@@ -173,7 +197,8 @@ static WR_COLD weir_result create_in_turn(wr_manager *manager, uint64_t bytes,
                                           uint64_t tag, weir_buffer *buffer)
 {
     wr_manager_lock(manager);
-    return create_with_a_look(manager, bytes, tag, buffer);
+    return create_with_a_look(manager, bytes, tag, buffer,
+                              route(manager, round_up(bytes)));
 }
 
 /* All is done, but that a free run is to go into the index. */
@@ -238,7 +263,7 @@ weir_result wr_manager_create(wr_manager *manager, uint64_t bytes, uint64_t tag,
     uint64_t extent_bytes = round_up(bytes);
     wr_pool *pool = route(manager, extent_bytes);
     if (WR_UNLIKELY(bytes > pool->hot_bytes) || WR_UNLIKELY(has_waiting(manager))) {
-        return create_with_a_look(manager, bytes, tag, buffer);
+        return create_with_a_look(manager, bytes, tag, buffer, pool);
     }
     wr_index *index = pool->index;
     uint64_t bin = wr_index_find_bin(index, wr_index_bin(extent_bytes));

@@ -62,7 +62,8 @@ static void leave_record(wr_page *page)
 static bool create_arrays(wr_page *page)
 {
     size_t count = page->granule_count;
-    page->storage_bytes = count * (sizeof(uint64_t) + sizeof(wr_granule)) + count + 1;
+    page->storage_bytes =
+        count * (sizeof(wr_granule) + 2 * sizeof(uint64_t)) + sizeof(uint64_t);
     page->storage = wr_host_reserve(page->storage_bytes);
     if (page->storage == NULL || !wr_host_commit(page->storage, page->storage_bytes)) {
         wr_host_unreserve(page->storage, page->storage_bytes);
@@ -70,7 +71,7 @@ static bool create_arrays(wr_page *page)
     }
     page->granules = page->storage;
     page->marks = (uint64_t *)(page->granules + count);
-    page->joined = (_Atomic uint8_t *)(page->marks + count);
+    page->chunks = (_Atomic uint64_t *)(page->marks + count);
     return true;
 }
 
@@ -91,7 +92,7 @@ wr_page *wr_page_create(uint64_t address, uint64_t bytes, uint64_t granule_bytes
     if (granule_bytes == 0) {
         page->granules = &page->single;
         page->marks = &page->single_mark;
-        page->joined = page->single_joined;
+        page->chunks = page->single_chunks;
         page->touched = 1;
         atomic_init(&page->single.owner, owner);
     } else if (!create_arrays(page)) {
@@ -111,9 +112,9 @@ void wr_page_destroy(wr_page *page)
 
 /* ---- chunks ---- */
 
-static void set_joined(wr_page *page, uint32_t granule, bool joined)
+static void set_chunk(wr_page *page, uint32_t granule, uint64_t chunk)
 {
-    atomic_store_explicit(&page->joined[granule], joined, memory_order_relaxed);
+    atomic_store_explicit(&page->chunks[granule], chunk, memory_order_relaxed);
 }
 
 void wr_page_set_chunks(wr_page *page, uint64_t address, uint64_t bytes,
@@ -122,8 +123,11 @@ void wr_page_set_chunks(wr_page *page, uint64_t address, uint64_t bytes,
     uint32_t first = wr_page_granule(page, address);
     uint32_t count = (uint32_t)(bytes / page->granule_bytes);
     uint64_t step = chunk_bytes / page->granule_bytes;
+    step = step == 0 ? 1 : step;
     for (uint32_t i = 0; i < count; i++) {
-        set_joined(page, first + i, step > 1 && i % step != 0);
+        uint64_t before = i % step, behind = step - 1 - before;
+        uint64_t most = count - 1 - i;
+        set_chunk(page, first + i, before | (behind < most ? behind : most) << 32);
     }
 }
 
@@ -134,7 +138,9 @@ void wr_page_copy_chunks(wr_page *page, uint64_t to, const wr_page *source, uint
     uint32_t origin = wr_page_granule(source, from);
     uint32_t count = (uint32_t)(bytes / page->granule_bytes);
     for (uint32_t i = 0; i < count; i++) {
-        set_joined(page, target + i, wr_page_is_joined(source, origin + i));
+        set_chunk(page, target + i,
+                  atomic_load_explicit(&source->chunks[origin + i],
+                                       memory_order_relaxed));
     }
 }
 

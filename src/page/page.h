@@ -8,10 +8,11 @@
  * A page without granules is one granule as large as itself.
  *
  * A chunk is a run of granules that the driver made at once, and can only move and take
- * back at once; it has one owner. `joined` says that a granule belongs to the chunk of
- * the one before it. Where the driver knows no chunks, each granule is one.
+ * back at once; it has one owner. Each granule knows how many of its chunk lie before and
+ * behind it. Where the driver knows no chunks, each granule is one.
  *
- *      joined     |  0  |  1  |  1  |  0  |  0  |  1  |
+ *      before     |  0  |  1  |  2  |  0  |  0  |  1  |
+ *      behind     |  2  |  1  |  0  |  0  |  1  |  0  |
  *      chunks     [      first      ][ 2nd ][   3rd   ]
  *
  *      granules   |    0    |    1    |    2    |    3    |    4    |
@@ -44,9 +45,10 @@ typedef struct wr_page {
     uint64_t granule_bytes; /* = bytes for a whole page */
     uint64_t *marks;        /* per granule: time of last release */
     wr_granule *granules;
-    _Atomic uint8_t *joined; /* per granule and one behind; 0 for bare ones */
-    wr_granule single;       /* storage for whole pages */
-    _Atomic uint8_t single_joined[2];
+    _Atomic uint64_t *chunks; /* per granule and one behind: how many of its chunk lie
+                                 before it, and << 32 behind it; 0 for bare ones */
+    wr_granule single;        /* storage for whole pages */
+    _Atomic uint64_t single_chunks[2];
     uint64_t single_mark;
     uint32_t granule_count;
     uint32_t granule_shift; /* 63 for a whole page */
@@ -93,27 +95,37 @@ static inline uint64_t wr_page_granule_address(const wr_page *page, uint32_t gra
 
 /* ---- chunks ---- */
 
-static inline bool wr_page_is_joined(const wr_page *page, uint32_t granule)
+/* How many granules of its chunk lie before this one, and behind it. */
+static inline uint32_t wr_page_chunk_before(const wr_page *page, uint32_t granule)
 {
-    return atomic_load_explicit(&page->joined[granule], memory_order_relaxed) != 0;
+    return (uint32_t)atomic_load_explicit(&page->chunks[granule], memory_order_relaxed);
+}
+
+static inline uint32_t wr_page_chunk_behind(const wr_page *page, uint32_t granule)
+{
+    return (
+        uint32_t)(atomic_load_explicit(&page->chunks[granule], memory_order_relaxed) >>
+                  32);
 }
 
 /* The first granule of the chunk that `granule` is in. */
 static inline uint32_t wr_page_chunk_begin(const wr_page *page, uint32_t granule)
 {
-    while (wr_page_is_joined(page, granule)) {
-        granule--;
-    }
-    return granule;
+    return granule - wr_page_chunk_before(page, granule);
 }
 
 /* The granule behind that chunk. */
 static inline uint32_t wr_page_chunk_end(const wr_page *page, uint32_t granule)
 {
-    do {
-        granule++;
-    } while (wr_page_is_joined(page, granule));
-    return granule;
+    return granule + 1 + wr_page_chunk_behind(page, granule);
+}
+
+/* The first granule from `granule` on, one behind the last at most, where a chunk begins.
+ */
+static inline uint32_t wr_page_chunk_from(const wr_page *page, uint32_t granule)
+{
+    uint64_t chunk = atomic_load_explicit(&page->chunks[granule], memory_order_relaxed);
+    return granule + ((uint32_t)chunk == 0 ? 0 : 1 + (uint32_t)(chunk >> 32));
 }
 
 /* Notes that whole granules were backed in chunks of `chunk_bytes`, the last one shorter;
@@ -156,13 +168,11 @@ static inline void wr_page_whole(const wr_page *page, uint64_t address, uint64_t
     }
     *first = (uint32_t)((begin + page->granule_bytes - 1) >> page->granule_shift);
     *end = (uint32_t)((begin + bytes) >> page->granule_shift);
-    while (*first < *end && wr_page_is_joined(page, *first)) {
-        (*first)++;
-    }
-    while (*first < *end && wr_page_is_joined(page, *end)) {
-        (*end)--;
-    }
-    *end = *end < *first ? *first : *end;
+    uint32_t from = wr_page_chunk_from(page, *first);
+    uint32_t to = wr_page_chunk_begin(page, *end);
+    uint32_t most = *first < *end ? *end : *first;
+    *first = from < most ? from : most;
+    *end = to > *first ? to : *first;
 }
 
 /* Bytes of the chunks in the granules [first, end) whose marks have passed. */

@@ -95,7 +95,7 @@ static const char *walk_span(walk *w, uint32_t first, uint32_t *end)
     if (slice->address != wr_page_granule_address(w->page, first) || slice->prev != 0) {
         return "a span does not begin with its first slice";
     }
-    if (wr_page_is_joined(w->page, first)) {
+    if (wr_page_chunk_before(w->page, first) != 0) {
         return "a chunk has two owners";
     }
     w->granule = first;

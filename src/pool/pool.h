@@ -97,7 +97,7 @@ static inline void wr_pool_begin_tight(wr_pool *pool, uint64_t until)
  * of it. A request of WR_CAREFUL_BYTES or more then takes, among the tightest runs, the
  * one that keeps most whole chunks. */
 #define WR_CAREFUL_BYTES (UINT64_C(8) << 20)
-WR_COLD wr_slice *wr_pool_try_reserve_careful(wr_pool *pool, uint64_t extent_bytes);
+wr_slice *wr_pool_try_reserve_careful(wr_pool *pool, uint64_t extent_bytes);
 
 /* Requests are hot up to the largest so far, while they are cut from the range without
  * care. */
