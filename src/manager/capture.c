@@ -2,7 +2,6 @@
 #include "capture.h"
 
 #include "cleanup.h"
-#include "epochs.h"
 #include "ladder.h"
 #include "waits.h"
 
@@ -208,9 +207,7 @@ static weir_result begin(wr_manager *manager, weir_graph **fresh)
         return refuse(manager, "weir_capture_begin");
     }
     uint64_t now_ms = wr_idle_now_ms(manager->bank);
-    wr_waits_close_batch(manager);
-    wr_waits_poll(manager);
-    wr_epochs_settle(manager, false);
+    wr_waits_catch_up(manager, false);
     WR_TRY(start_recording(manager, fresh));
     manager->capture_ms = now_ms;
     weir_result result = start_driver(manager);

@@ -20,9 +20,7 @@ static bool wait_oldest(wr_manager *manager)
     wr_bank *bank = manager->bank;
     weir_driver_fence fence = 0;
     wr_manager_lock(manager);
-    wr_waits_close_batch(manager);
-    wr_waits_poll(manager);
-    wr_epochs_settle(manager, false);
+    wr_waits_catch_up(manager, false);
     wr_slice_id wait = wr_waits_oldest(manager, false, &fence);
     wr_manager_unlock(manager);
     if (fence == 0) {
@@ -298,9 +296,7 @@ bool wr_cleanup_retire(wr_manager *manager)
     wr_manager_lock(manager);
     bool gone = false;
     if (manager->closing) {
-        wr_waits_close_batch(manager);
-        wr_waits_poll(manager);
-        wr_epochs_settle(manager, false);
+        wr_waits_catch_up(manager, false);
         hand_over(manager);
         gone = wr_waits_is_quiet(manager) && wr_manager_live(manager) == 0 &&
                manager->recorded == 0 &&

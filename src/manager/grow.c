@@ -3,7 +3,6 @@
  * range.c. */
 #include "grow.h"
 
-#include "epochs.h"
 #include "guard.h"
 #include "harvest.h"
 #include "probe.h"
@@ -206,9 +205,7 @@ bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
     while (!lent && (lender = wr_manager_next(manager->bank, &slot)) != NULL) {
         if (lender != manager && may_lend(lender, pool->number, run_bytes, loose)) {
             wr_manager_lock(lender);
-            wr_waits_close_batch(lender);
-            wr_waits_poll(lender);
-            wr_epochs_settle(lender, true);
+            wr_waits_catch_up(lender, true);
             lent = !lender->capturing && lend(lender, pool, run_bytes, loose);
             wr_manager_unlock(lender);
         }

@@ -2,7 +2,6 @@
 /* Harvest: unheld granules and pages whose time has passed, longest unheld first. */
 #include "harvest.h"
 
-#include "epochs.h"
 #include "guard.h"
 #include "probe.h"
 #include "waits.h"
@@ -562,9 +561,7 @@ static void take_settled(wr_bank *bank, wr_manager *manager, const wr_harvest *w
     wr_harvest left = *want;
     left.at_most_bytes = want->at_most_bytes - loot->bytes;
     wr_manager_lock(manager);
-    wr_waits_close_batch(manager);
-    wr_waits_poll(manager);
-    wr_epochs_settle(manager, fence);
+    wr_waits_catch_up(manager, fence);
     if (!manager->capturing) {
         wr_harvest_take(bank, manager, &left, loot);
     }

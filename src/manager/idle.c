@@ -7,7 +7,6 @@
  * nothing is hot. Guard of the hot fields: bank->lock. */
 #include "cleanup.h"
 
-#include "epochs.h"
 #include "harvest.h"
 #include "waits.h"
 
@@ -88,9 +87,7 @@ static uint64_t count_idle(wr_bank *bank, uint64_t min_age)
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager);
-        wr_waits_close_batch(manager);
-        wr_waits_poll(manager);
-        wr_epochs_settle(manager, true);
+        wr_waits_catch_up(manager, true);
         wr_manager_publish(manager);
         bytes += wr_harvest_count(bank, manager, &want);
         wr_manager_unlock(manager);

@@ -334,6 +334,13 @@ bool wr_waits_poll(wr_manager *manager)
     return freed;
 }
 
+void wr_waits_catch_up(wr_manager *manager, bool fence)
+{
+    wr_waits_close_batch(manager);
+    wr_waits_poll(manager);
+    wr_epochs_settle(manager, fence);
+}
+
 wr_slice_id wr_waits_oldest(wr_manager *manager, bool groups, weir_driver_fence *fence)
 {
     wr_slice_id found = 0;

@@ -29,6 +29,10 @@ WR_COLD void wr_waits_close_batch(wr_manager *manager);
  */
 WR_COLD bool wr_waits_poll(wr_manager *manager);
 
+/* Finds out, without waiting, how far the other streams and its own have come; `fence`
+ * as in epochs.h. */
+WR_COLD void wr_waits_catch_up(wr_manager *manager, bool fence);
+
 /* The oldest fence that something here waits for (`*fence` stays as it is if there is
  * none; the result is 0 for one that needs no dropping); `groups`: of groups only, else
  * of epochs too, closing one if need be. The reference is the caller's, until

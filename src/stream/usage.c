@@ -21,9 +21,7 @@ static void settle_all(wr_bank *bank)
     wr_manager *manager;
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager);
-        wr_waits_close_batch(manager);
-        wr_waits_poll(manager);
-        wr_epochs_settle(manager, false);
+        wr_waits_catch_up(manager, false);
         wr_manager_publish(manager);
         wr_manager_recount(manager);
         wr_manager_unlock(manager);
