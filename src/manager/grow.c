@@ -18,7 +18,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define LEND_CANDIDATES 16
 #define LEND_REQUESTS                                                                    \
-    4u /* granules for so many such requests at once, if they are there */
+    16u /* granules for so many such requests at once, if they are there */
 #define SHARING_ALLOCATIONS 256u
 
 uint64_t wr_request_run_bytes(const wr_request *request)
@@ -146,6 +146,12 @@ static bool take_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_byte
     return true;
 }
 
+/* A look without its lock. */
+static bool bank_has(const wr_bank *bank, uint32_t number, uint64_t run_bytes)
+{
+    return WR_GET(bank->classes[number].bank.books.free) >= run_bytes;
+}
+
 bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes, bool loose)
 {
     wr_bank *bank = manager->bank;
@@ -196,19 +202,94 @@ static bool may_lend(const wr_manager *manager, uint32_t number, uint64_t run_by
            (loose || wr_manager_has_slack(manager, number));
 }
 
+/* Under both managers' locks: moves a run of the lender into the pool. */
+static bool hand_over(wr_manager *lender, wr_pool *pool, uint64_t run_bytes, bool loose)
+{
+    wr_manager *manager = pool->manager;
+    wr_bank *bank = lender->bank;
+    wr_pool *from = &lender->pools[pool->number];
+    uint64_t begin = 0, end = 0;
+    wr_slice *slice = find_run(from, pool, run_bytes, loose, &begin, &end);
+    if (slice == NULL && lender->has_queued) {
+        /* What it has free may not have passed: for a while, let it pass sooner. */
+        lender->sharing = SHARING_ALLOCATIONS;
+    }
+    if (slice == NULL || !wr_slab_fill(&lender->cache, WR_POOL_SPARES)) {
+        return false;
+    }
+    uint64_t event = wr_guard_settled_event(lender);
+    wr_sequence_begin(&lender->sequence);
+    wr_sequence_begin(&manager->sequence);
+    wr_bank_lock(bank);
+    wr_pool_set_range(pool, from->range);
+    wr_pool_adopt(pool, wr_pool_cut(from, slice, begin, end));
+    wr_guard_borrow_until(manager, event);
+    wr_bank_unlock(bank);
+    wr_sequence_end(&manager->sequence);
+    wr_sequence_end(&lender->sequence);
+    WR_COUNT(bank->events.lends);
+    return true;
+}
+
+/* The next stream that may have something to lend, pinned. */
+static wr_manager *next_lender(const wr_manager *manager, const wr_pool *pool,
+                               uint64_t run_bytes, bool loose, uint32_t *slot)
+{
+    wr_bank *bank = manager->bank;
+    wr_manager *found = NULL;
+    wr_lock_take(&bank->roster_lock);
+    while (found == NULL && *slot < bank->roster_count) {
+        wr_manager *lender = bank->roster[(*slot)++];
+        if (lender != NULL && lender != manager &&
+            may_lend(lender, pool->number, run_bytes, loose)) {
+            found = lender;
+            found->pins++;
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return found;
+}
+
+bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                          bool loose, bool *busy)
+{
+    wr_bank *bank = manager->bank;
+    bool taken = false;
+    uint32_t slot = 0;
+    wr_manager *lender;
+    if (bank_has(bank, pool->number, run_bytes)) {
+        wr_sequence_begin(&manager->sequence);
+        wr_bank_lock(bank);
+        taken = take_from_bank(manager, pool, run_bytes, loose);
+        wr_bank_unlock(bank);
+        wr_sequence_end(&manager->sequence);
+    }
+    while (!taken &&
+           (lender = next_lender(manager, pool, run_bytes, loose, &slot)) != NULL) {
+        if (wr_manager_try_lock(lender)) {
+            wr_waits_catch_up(lender, true);
+            taken = !lender->capturing && hand_over(lender, pool, run_bytes, loose);
+            wr_manager_unlock(lender);
+        } else {
+            *busy = true;
+        }
+        wr_manager_unpin(lender);
+    }
+    return taken;
+}
+
 bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                         bool loose)
 {
     uint32_t slot = 0;
     bool lent = false;
     wr_manager *lender;
-    while (!lent && (lender = wr_manager_next(manager->bank, &slot)) != NULL) {
-        if (lender != manager && may_lend(lender, pool->number, run_bytes, loose)) {
-            wr_manager_lock(lender);
-            wr_waits_catch_up(lender, true);
-            lent = !lender->capturing && lend(lender, pool, run_bytes, loose);
-            wr_manager_unlock(lender);
-        }
+    while (!lent &&
+           (lender = next_lender(manager, pool, run_bytes, loose, &slot)) != NULL) {
+        wr_manager_lock(lender);
+        wr_waits_catch_up(lender, true);
+        lent = !lender->capturing && lend(lender, pool, run_bytes, loose);
+        wr_manager_unlock(lender);
         wr_manager_unpin(lender);
     }
     return lent && wr_grow_from_bank(manager, pool, run_bytes, loose);

@@ -15,6 +15,12 @@ uint64_t wr_request_run_bytes(const wr_request *request);
 bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                        bool loose);
 
+/* The same, or else another stream's unheld run that fits and has passed, taken over
+ * directly; under the manager's lock, with which a lender's can only be tried. `*busy`: a
+ * stream was at work just then and not asked. */
+bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
+                          bool loose, bool *busy);
+
 /* Another stream's unheld run that fits and has passed, through the bank: no driver call.
  */
 bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,

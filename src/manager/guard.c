@@ -96,9 +96,7 @@ void wr_guard_stamp_bank(wr_bank *bank, uint64_t event)
 
 void wr_guard_borrow(wr_manager *manager, const wr_slice *slice)
 {
-    uint64_t event = wr_guard_bank_event(slice);
-    manager->borrowed_event =
-        event > manager->borrowed_event ? event : manager->borrowed_event;
+    wr_guard_borrow_until(manager, wr_guard_bank_event(slice));
 }
 
 /* A fence behind all that a stream at work has queued: a fresh one, or the last one of a

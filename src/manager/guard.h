@@ -35,6 +35,13 @@ uint64_t wr_guard_bank_event(const wr_slice *slice);
 /* Under bank->lock: what the bank takes over next was released before `event`. */
 void wr_guard_stamp_bank(wr_bank *bank, uint64_t event);
 
+/* Under its lock: the manager takes over what was released before `event`. */
+static inline void wr_guard_borrow_until(wr_manager *manager, uint64_t event)
+{
+    manager->borrowed_event =
+        event > manager->borrowed_event ? event : manager->borrowed_event;
+}
+
 /* Under both locks: the manager takes over a slice of the bank's. */
 void wr_guard_borrow(wr_manager *manager, const wr_slice *slice);
 

@@ -26,6 +26,7 @@ typedef struct ladder {
     uint64_t run_bytes;
     wr_slice *slice;
     bool full; /* the last refusal was the pool's own cap */
+    bool busy; /* a stream that may have room was at work, and not asked */
     bool stalled, retried, driven;
     uint32_t climbs;
     uint64_t reclaimed; /* number of the last reclaim callback that was called */
@@ -38,23 +39,34 @@ static bool is_over(const ladder *l)
     return l->charge != NULL && l->charge->over_bytes != 0;
 }
 
-/* Own memory: what others released, what has passed. False: no host memory. */
-static bool try_own(ladder *l, bool poll)
+static void reserve(ladder *l)
+{
+    l->slice = wr_manager_try_reserve(l->manager, &l->request);
+}
+
+/* Own memory: what others released, what has passed; then (`ask`) that of the bank and
+ * of other streams. False: no host memory. */
+static bool try_own(ladder *l, bool ask)
 {
     wr_manager *manager = l->manager;
     wr_manager_lock(manager);
     bool prepared = wr_grow_prepare(manager, l->pool);
     if (prepared) {
         wr_waits_close_batch(manager);
-        if (poll && l->bank->roster_count > 1) {
+        if (ask && l->bank->roster_count > 1) {
             wr_epochs_settle(manager, true);
         }
-        if (poll) {
+        if (ask) {
             wr_waits_poll(manager);
         }
-        l->slice = wr_manager_try_reserve(manager, &l->request);
-        wr_slab_trim_above(&manager->cache);
+        reserve(l);
     }
+    if (prepared && ask && l->slice == NULL && !is_over(l) &&
+        wr_grow_prepare(manager, l->pool) &&
+        wr_grow_by_borrowing(manager, l->pool, l->run_bytes, l->retried, &l->busy)) {
+        reserve(l);
+    }
+    wr_slab_trim_above(&manager->cache);
     wr_manager_unlock(manager);
     return prepared;
 }
@@ -224,13 +236,12 @@ static bool is_shortage(weir_result result)
 /* One way up; OK with a slice, OK without one when another thread was faster. */
 static weir_result climb(ladder *l)
 {
+    l->busy = false;
     if (!try_own(l, true)) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a slice's record");
     }
     if (l->slice != NULL || is_over(l) ||
-        (wr_grow_from_bank(l->manager, l->pool, l->run_bytes, l->retried) &&
-         got_slice(l)) ||
-        (wr_grow_by_lending(l->manager, l->pool, l->run_bytes, l->retried) &&
+        (l->busy && wr_grow_by_lending(l->manager, l->pool, l->run_bytes, l->retried) &&
          got_slice(l)) ||
         (wr_grow_by_pooling(l->manager, l->pool, l->run_bytes) && got_slice(l))) {
         return WEIR_OK;

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #define PUBLISH_BYTES UINT64_C(65536)
+#define FEW_STREAMS 16u /* so few that one can look at what all of them hold */
 #define POLL_ALLOCATIONS 16u
 #define CHECK_STEP 16u
 #define SHARING_STEP 8u
@@ -66,8 +67,9 @@ static void set_limits(wr_manager *manager)
     uint64_t told = manager->published, peak = WR_OWN(manager->peak_in_use);
     uint64_t above = manager->alone ? UINT64_MAX : told + PUBLISH_BYTES - 1;
     manager->publish_above = above;
-    manager->publish_below =
-        manager->alone || told < PUBLISH_BYTES ? 0 : told - PUBLISH_BYTES + 1;
+    manager->publish_below = manager->alone || manager->few || told < PUBLISH_BYTES
+                                 ? 0
+                                 : told - PUBLISH_BYTES + 1;
     manager->heed_above = above < peak ? above : peak;
 }
 
@@ -79,6 +81,7 @@ static void end_solitude(wr_bank *bank)
     while ((manager = wr_manager_next(bank, &slot)) != NULL) {
         wr_manager_lock(manager);
         manager->alone = false;
+        manager->few = bank->roster_count < FEW_STREAMS;
         wr_manager_publish(manager);
         wr_manager_unlock(manager);
         wr_manager_unpin(manager);
@@ -91,6 +94,7 @@ weir_result wr_manager_init(wr_manager *manager, wr_bank *bank, weir_driver_stre
     end_solitude(bank);
     manager->bank = bank;
     manager->alone = bank->roster_count == 0;
+    manager->few = bank->roster_count < FEW_STREAMS;
     set_limits(manager);
     manager->stream = stream;
     manager->serial = wr_guard_event(bank);
@@ -173,20 +177,62 @@ void wr_manager_unpin(wr_manager *manager)
 
 /* ---- books ---- */
 
-WR_COLD void wr_manager_publish(wr_manager *manager)
+/* Tells the bank what the manager holds; returns what all have told it. */
+static uint64_t tell(wr_manager *manager)
 {
     uint64_t in_use = WR_OWN(manager->in_use);
     uint64_t change = in_use - manager->published;
+    manager->published = in_use;
+    return change + atomic_fetch_add_explicit(&manager->bank->published, change,
+                                              memory_order_acq_rel);
+}
+
+/* What all streams hold; those that hold less than they have told tell it now. `*all` is
+ * false if one was at work just then. */
+static uint64_t sum_held(const wr_manager *manager, bool *all)
+{
     wr_bank *bank = manager->bank;
+    uint64_t bytes = WR_OWN(manager->in_use);
+    *all = true;
+    wr_lock_take(&bank->roster_lock);
+    for (uint32_t i = 0; i < bank->roster_count; i++) {
+        wr_manager *other = bank->roster[i];
+        if (other == NULL || other == manager) {
+            continue;
+        }
+        bytes += WR_GET(other->in_use);
+        bool free_now = wr_lock_try(&other->lock);
+        *all = *all && free_now;
+        if (free_now) {
+            if (other->few && WR_OWN(other->in_use) != other->published) {
+                tell(other);
+                set_limits(other);
+            }
+            wr_lock_leave(&other->lock);
+        }
+    }
+    wr_lock_leave(&bank->roster_lock);
+    return bytes;
+}
+
+WR_COLD void wr_manager_publish(wr_manager *manager)
+{
+    wr_bank *bank = manager->bank;
+    uint64_t told = manager->published, held;
     if (manager->alone) {
         wr_counter_raise(&bank->peak_in_use, wr_manager_peak(manager));
     }
-    if (change != 0) {
-        manager->published = in_use;
-        uint64_t before =
-            atomic_fetch_add_explicit(&bank->published, change, memory_order_acq_rel);
-        if ((int64_t)change > 0) {
-            wr_counter_raise(&bank->peak_in_use, before + change);
+    if (WR_OWN(manager->in_use) != told) {
+        held = tell(manager);
+        if (WR_OWN(manager->in_use) > told && held > WR_GET(bank->peak_in_use)) {
+            bool all = true;
+            held = manager->few ? sum_held(manager, &all) : held;
+            wr_counter_raise(&bank->peak_in_use, held);
+            if (!all) { /* ask again at the next rise */
+                atomic_fetch_sub_explicit(&bank->published, manager->published - told,
+                                          memory_order_acq_rel);
+                manager->published = told;
+            }
         }
     }
     set_limits(manager);
@@ -230,14 +276,28 @@ uint64_t wr_manager_live(const wr_manager *manager)
 
 /* ---- reserve ---- */
 
-void wr_manager_lock(wr_manager *manager)
+static inline void enter(wr_manager *manager)
 {
-    wr_lock_take(&manager->lock);
     if (__builtin_expect(
             atomic_load_explicit(&manager->remote, memory_order_relaxed) != 0, 0)) {
         wr_manager_drain(manager);
     }
     wr_manager_check(manager);
+}
+
+void wr_manager_lock(wr_manager *manager)
+{
+    wr_lock_take(&manager->lock);
+    enter(manager);
+}
+
+bool wr_manager_try_lock(wr_manager *manager)
+{
+    bool taken = wr_lock_try(&manager->lock);
+    if (taken) {
+        enter(manager);
+    }
+    return taken;
 }
 
 /* A slice of a tag with a limit may be larger than what was charged, as pages are that

@@ -151,6 +151,7 @@ typedef struct wr_manager {
     uint64_t publish_above, publish_below; /* in_use beyond makes it tell the bank */
     uint64_t heed_above; /* in_use beyond is for wr_manager_heed: that, or a new peak */
     bool alone;          /* its peak is the device's: it need not */
+    bool few;            /* nor of less, as whoever needs to know can ask all */
     uint32_t unhurried;  /* requests that the hot path did not serve */
     wr_route routes[WR_ROUTE_MAX]; /* by bytes; the last one goes to UINT64_MAX */
 } wr_manager;
@@ -298,6 +299,8 @@ typedef struct wr_request {
 
 /* Takes the lock, drains what others released; wr_manager_unlock leaves it. */
 void wr_manager_lock(wr_manager *manager);
+/* The same if nobody has the lock; it may be called with another manager's held. */
+bool wr_manager_try_lock(wr_manager *manager);
 static inline void wr_manager_unlock(wr_manager *manager)
 {
     wr_lock_leave(&manager->lock);

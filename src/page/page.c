@@ -195,8 +195,9 @@ void wr_page_link(wr_page *page, wr_slice *slice, struct wr_pool *owner)
     uint32_t first = wr_page_granule(page, slice->address);
     uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
     wr_slice_id id = wr_slice_id_of(slice);
-    for (uint32_t g = first; g <= last; g++) {
-        atomic_store_explicit(&page->granules[g].owner, owner, memory_order_release);
+    wr_granule *end = &page->granules[last] + 1;
+    for (wr_granule *granule = &page->granules[first]; granule < end; granule++) {
+        atomic_store_explicit(&granule->owner, owner, memory_order_release);
     }
     slice->pool = owner;
     slice->prev = slice->next = 0;

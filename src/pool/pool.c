@@ -312,11 +312,13 @@ void wr_pool_enter(wr_pool *pool, wr_slice *slice)
     uint32_t first = wr_page_granule(page, slice->address);
     uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
     uint64_t entry = pool->manager == NULL ? pool->moment->mark & ~WR_TICK_MASK : 0;
-    for (uint32_t g = first; g <= last; g++) {
-        uint64_t tick = page->marks[g] & WR_TICK_MASK;
-        page->marks[g] = tick | entry;
-        pool->unheld_tick = tick < pool->unheld_tick ? tick : pool->unheld_tick;
+    uint64_t unheld_tick = pool->unheld_tick;
+    for (uint64_t *mark = &page->marks[first]; mark <= &page->marks[last]; mark++) {
+        uint64_t tick = *mark & WR_TICK_MASK;
+        *mark = tick | entry;
+        unheld_tick = tick < unheld_tick ? tick : unheld_tick;
     }
+    pool->unheld_tick = unheld_tick;
     wr_page_link(page, slice, pool);
     slice->state = WR_SLICE_STATE_TRANSIT;
 }

@@ -228,6 +228,59 @@ static void streams__a_thousand_idle_ones_cost_nothing(void **state)
     on_both(check_thousand);
 }
 
+#define PEAK_STREAMS 20
+
+static void hold_and_drop(weir_stream *stream, int count)
+{
+    weir_buffer held[8];
+    for (int i = 0; i < count; i++) {
+        held[i] = make(stream, MIB, NULL);
+    }
+    for (int i = 0; i < count; i++) {
+        drop(held[i]);
+    }
+}
+
+/* Nobody asks in between, so that the streams say by themselves what they hold. */
+static void check_peak_of(rig *r, int count)
+{
+    weir_stream *streams[PEAK_STREAMS];
+    for (int i = 0; i < count; i++) {
+        streams[i] = open_stream(r->device, NULL);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < count; i++) {
+            hold_and_drop(streams[i], 8);
+        }
+    }
+    assert_int_equal(usage_of(r->device).peak_in_use_bytes, 8 * MIB);
+    weir_buffer beside = make(streams[0], 5 * MIB, NULL);
+    hold_and_drop(streams[count - 1], 8);
+    drop(beside);
+    hold_and_drop(streams[1], 8);
+    assert_int_equal(usage_of(r->device).peak_in_use_bytes, 13 * MIB);
+    for (int i = 0; i < count; i++) {
+        assert_ok(weir_stream_close(streams[i]));
+    }
+}
+
+static void check_peak_of_few(rig *r)
+{
+    check_peak_of(r, 3);
+}
+
+static void check_peak_of_many(rig *r)
+{
+    check_peak_of(r, PEAK_STREAMS);
+}
+
+static void streams__peak_together_only_where_they_hold_together(void **state)
+{
+    (void)state;
+    on_both(check_peak_of_few);
+    on_both(check_peak_of_many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +291,7 @@ int main(void)
         cmocka_unit_test(streams__a_close_that_cannot_record_a_fence_hands_nothing_out),
         cmocka_unit_test(streams__cleanup_waits_for_the_work_of_closed_ones),
         cmocka_unit_test(streams__a_thousand_idle_ones_cost_nothing),
+        cmocka_unit_test(streams__peak_together_only_where_they_hold_together),
     };
     return cmocka_run_group_tests_name("core, streams", tests, NULL, NULL);
 }
