@@ -272,8 +272,18 @@ static void try_seed(search *s)
     }
 }
 
+/* An own run between two neighbours, which are not free, else they were merged with it.
+ */
+static bool is_closed_in(const search *s, const wr_slice *slice)
+{
+    return slice->prev != 0 && slice->next != 0 && slice->pool == s->pool;
+}
+
 static void try_slice(search *s, wr_slice *slice)
 {
+    if (slice->extent_bytes < s->run_bytes && is_closed_in(s, slice)) {
+        return;
+    }
     if (as_link(s, slice, s->links + REACH)) {
         try_seed(s);
     }
