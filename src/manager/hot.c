@@ -6,11 +6,11 @@
  *
  *      create    lock - route - first bin - a slice alone in it? - cut its front off -
  *                books - the run into the bin of what is left of it - unlock
- *      release   lock - books - marks - merge with free neighbours that are alone in
- *                their bins - the run into its bin - unlock
+ *      release   lock - books - marks - merge with free neighbours that lie in no tree's
+ *                depths - the run into its bin - unlock
  *
- * The run that is cut, or grows, keeps its record. Bins with twins and trees, and runs
- * that come to a bin that is not empty, are for the functions of index.c.
+ * The run that is cut, or grows, keeps its record. Runs that come to a bin with a tree,
+ * or leave one where subtrees must be merged, are for the functions of index.c.
  *
  * A request is hot when nothing waits to be looked at, and its pool just cuts. Guard: the
  * manager's lock, which is taken here; sequences as in manager.h. */
@@ -209,6 +209,16 @@ static AWAY weir_result insert(wr_manager *manager, wr_pool *pool, wr_slice *run
     return WEIR_OK;
 }
 
+/* The same where in_use is of no interest and the bin, `bin`, has a tree. */
+static AWAY WR_FLAT weir_result insert_in_tree(wr_manager *manager, wr_index *index,
+                                               wr_slice *run, uint64_t bin)
+{
+    run->bin = (uint16_t)bin;
+    wr_index_tree_insert(index, run);
+    leave(manager);
+    return WEIR_OK;
+}
+
 /* Makes a slice, whose word and pool are as said, a buffer of a hot request. */
 WR_INLINE void hand_out(wr_manager *manager, wr_pool *pool, wr_slice_id id, uint64_t word,
                         uint64_t bytes, uint64_t tag, weir_buffer *buffer)
@@ -253,6 +263,41 @@ static AWAY weir_result create_equal(wr_manager *manager, uint64_t bytes, uint64
     return WEIR_OK;
 }
 
+/* Cuts the request off the front of a run that is out of the index; the first spare
+ * record has generations left. */
+WR_INLINE weir_result cut(wr_manager *manager, uint64_t bytes, uint64_t tag,
+                          weir_buffer *buffer, wr_pool *pool, wr_slice *run)
+{
+    wr_slice_id id = manager->cache.first;
+    uint64_t word = word_of(wr_slice_get(id));
+    (void)wr_slab_pop(&manager->cache);
+    hand_out(manager, pool, id, word, bytes, tag, buffer);
+    wr_page_cut(run, wr_slice_id_of(run), round_up(bytes), id);
+    if (WR_UNLIKELY(WR_OWN_PLAIN(manager->in_use) > manager->heed_above)) {
+        return insert(manager, pool, run);
+    }
+    uint64_t bin = wr_index_bin(run->extent_bytes);
+    if (WR_UNLIKELY(!wr_index_try_insert(pool->index, run, bin))) {
+        return insert_in_tree(manager, pool->index, run, bin);
+    }
+    leave(manager);
+    return WEIR_OK;
+}
+
+/* Under the lock, which it leaves: from a bin with several runs, or the next one. */
+static AWAY weir_result create_larger(wr_manager *manager, uint64_t bytes, uint64_t tag,
+                                      weir_buffer *buffer, wr_pool *pool, uint64_t bin)
+{
+    bool has_spare = word_of(wr_slice_get(manager->cache.first)) != 0;
+    wr_slice *run =
+        has_spare ? wr_index_try_take_larger(pool->index, round_up(bytes), bin) : NULL;
+    if (WR_UNLIKELY(run == NULL)) {
+        return create_from(manager, bytes, tag, buffer, pool, bin);
+    }
+    wr_sequence_begin(&manager->sequence);
+    return cut(manager, bytes, tag, buffer, pool, run);
+}
+
 weir_result wr_manager_create(wr_manager *manager, uint64_t bytes, uint64_t tag,
                               weir_buffer *buffer)
 {
@@ -277,21 +322,11 @@ weir_result wr_manager_create(wr_manager *manager, uint64_t bytes, uint64_t tag,
     uint64_t word = word_of(wr_slice_get(id));
     if (WR_UNLIKELY((run->free.subtrees | run->free.twins) != 0) ||
         WR_UNLIKELY(run->extent_bytes < extent_bytes) || WR_UNLIKELY(word == 0)) {
-        return create_from(manager, bytes, tag, buffer, pool, bin);
+        return create_larger(manager, bytes, tag, buffer, pool, bin);
     }
     wr_sequence_begin(&manager->sequence);
     wr_index_clear(index, bin);
-    (void)wr_slab_pop(&manager->cache);
-    hand_out(manager, pool, id, word, bytes, tag, buffer);
-    wr_page_cut(run, run_id, extent_bytes, id);
-    bin = wr_index_bin(run->extent_bytes);
-    if (WR_UNLIKELY(*wr_index_root(index, bin) != 0) ||
-        WR_UNLIKELY(WR_OWN_PLAIN(manager->in_use) > manager->heed_above)) {
-        return insert(manager, pool, run);
-    }
-    wr_index_fill(index, run, bin);
-    leave(manager);
-    return WEIR_OK;
+    return cut(manager, bytes, tag, buffer, pool, run);
 }
 
 /* ---- release ---- */
@@ -403,11 +438,10 @@ void wr_manager_release(wr_slice *slice)
     wr_index *index = pool->index;
     wr_slice *run = wr_slice_get(slice->next);
     if (run->state == WR_SLICE_STATE_FREE) {
-        if (WR_UNLIKELY(!wr_index_is_alone(index, run))) {
+        if (WR_UNLIKELY(!wr_index_try_remove(index, run))) {
             merge(manager, pool, slice);
             return;
         }
-        wr_index_clear(index, run->bin);
         wr_page_absorb(run, slice);
         wr_slab_push(&manager->cache, slice);
     } else {
@@ -416,20 +450,21 @@ void wr_manager_release(wr_slice *slice)
     }
     wr_slice *front = wr_slice_get(run->prev);
     if (front->state == WR_SLICE_STATE_FREE) {
-        if (WR_UNLIKELY(!wr_index_is_alone(index, front))) {
+        if (WR_UNLIKELY(!wr_index_try_remove(index, front))) {
             merge(manager, pool, run);
             return;
         }
-        wr_index_clear(index, front->bin);
         wr_page_absorb(run, front);
         wr_slab_push(&manager->cache, front);
     }
-    uint64_t bin = wr_index_bin(run->extent_bytes);
-    if (WR_UNLIKELY(*wr_index_root(index, bin) != 0) ||
-        WR_UNLIKELY(WR_OWN_PLAIN(manager->in_use) < manager->publish_below)) {
+    if (WR_UNLIKELY(WR_OWN_PLAIN(manager->in_use) < manager->publish_below)) {
         (void)insert(manager, pool, run);
         return;
     }
-    wr_index_fill(index, run, bin);
+    uint64_t bin = wr_index_bin(run->extent_bytes);
+    if (WR_UNLIKELY(!wr_index_try_insert(index, run, bin))) {
+        (void)insert_in_tree(manager, index, run, bin);
+        return;
+    }
     leave(manager);
 }

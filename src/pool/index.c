@@ -32,21 +32,34 @@ static inline bool is_before(const wr_slice *node, uint64_t extent_bytes,
                                               : rank(node) < extent_rank;
 }
 
+/* The same of two nodes: small ones of equal extent would be twins. */
+static inline bool is_node_before(const wr_slice *node, uint64_t extent_bytes,
+                                  uint64_t address)
+{
+    return node->extent_bytes != extent_bytes ? node->extent_bytes < extent_bytes
+                                              : node->address < address;
+}
+
 void wr_index_tree_insert(wr_index *index, wr_slice *slice)
 {
-    uint64_t extent_bytes = slice->extent_bytes, own_rank = rank(slice);
-    wr_slice_id *link = wr_index_root(index, slice->bin), *place = NULL;
+    uint64_t extent_bytes = slice->extent_bytes, address = slice->address;
+    uint64_t own_priority = priority(slice);
+    bool may_have_twin = extent_bytes < WR_INDEX_TWINS_BELOW;
+    wr_slice_id *link = wr_index_root(index, wr_index_bin_of(slice)), *place = NULL;
     while (*link != 0) {
         wr_slice *node = wr_slice_get(*link);
-        if (wr_index_are_twins(node, slice)) {
+        if (place == NULL && priority(node) < own_priority) {
+            place = link;
+            if (!may_have_twin) {
+                break;
+            }
+        }
+        if (may_have_twin && node->extent_bytes == extent_bytes) {
             wr_index_hang(node, slice);
             return;
         }
-        if (place == NULL && priority(node) < priority(slice)) {
-            place = link;
-        }
-        link = is_before(node, extent_bytes, own_rank) ? &node->free.right
-                                                       : &node->free.left;
+        link = is_node_before(node, extent_bytes, address) ? &node->free.right
+                                                           : &node->free.left;
     }
     place = place == NULL ? link : place;
     wr_slice_id tree = *place;
@@ -55,7 +68,7 @@ void wr_index_tree_insert(wr_index *index, wr_slice *slice)
     wr_slice_id *left = &slice->free.left, *right = &slice->free.right;
     while (tree != 0) {
         wr_slice *node = wr_slice_get(tree);
-        if (is_before(node, extent_bytes, own_rank)) {
+        if (is_node_before(node, extent_bytes, address)) {
             *left = tree;
             left = &node->free.right;
             tree = *left;
@@ -100,16 +113,16 @@ static inline void unhook(wr_index *index, uint64_t bin, wr_slice_id *link)
 
 void wr_index_tree_remove(wr_index *index, wr_slice *slice)
 {
-    uint64_t extent_bytes = slice->extent_bytes, own_rank = rank(slice);
+    uint64_t extent_bytes = slice->extent_bytes, address = slice->address;
     wr_slice_id id = wr_slice_id_of(slice);
-    wr_slice_id *link = wr_index_root(index, slice->bin);
+    wr_slice_id *link = wr_index_root(index, wr_index_bin_of(slice));
     while (*link != id) {
         WR_ASSERT(*link != 0);
         wr_slice *node = wr_slice_get(*link);
-        link = is_before(node, extent_bytes, own_rank) ? &node->free.right
-                                                       : &node->free.left;
+        link = is_node_before(node, extent_bytes, address) ? &node->free.right
+                                                           : &node->free.left;
     }
-    unhook(index, slice->bin, link);
+    unhook(index, wr_index_bin_of(slice), link);
 }
 
 /* The link to the first node of a tree not before (extent_bytes, extent_rank), or NULL.
@@ -184,7 +197,7 @@ wr_slice *wr_index_next(const wr_index *index, const wr_slice *slice)
     if (slice->free.next_twin != 0) {
         return wr_slice_get(slice->free.next_twin);
     }
-    uint64_t bin = slice->bin;
+    uint64_t bin = wr_index_bin_of(slice);
     const wr_slice_id *link =
         seek_from(index, slice->extent_bytes, rank(slice) + 1, &bin);
     return link == NULL ? NULL : wr_slice_get(*link);

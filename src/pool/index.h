@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The free index: exact best fit in O(log n).
  *
- * Slices are binned by size, 32 bins per doubling, so that up to 64 units each size has a
- * bin of its own. A bitmap of 21 words finds the next bin that is not empty. Inside a bin
- * a treap (Seidel and Aragon, "Randomized Search Trees", 1996) orders by extent, and
+ * Slices are binned by size, 64 bins per doubling, so that up to 128 units each size has
+ * a bin of its own. A bitmap of 42 words finds the next bin that is not empty. Inside a
+ * bin a treap (Seidel and Aragon, "Randomized Search Trees", 1996) orders by extent, and
  * large slices by address too; priorities are a hash of both, so that a tree's shape
  * depends on nothing else. Small slices of equal extent are twins: the first is the
  * tree's node, the others hang on it in a list, and the youngest leaves first. So equal
@@ -25,7 +25,7 @@
 
 #include <stddef.h>
 
-#define WR_INDEX_SUB_SHIFT 5u /* 32 bins per doubling */
+#define WR_INDEX_SUB_SHIFT 6u /* 64 bins per doubling */
 #define WR_INDEX_BINS (42u << WR_INDEX_SUB_SHIFT)
 #define WR_INDEX_WORDS (WR_INDEX_BINS / 64u)
 
@@ -61,6 +61,14 @@ static inline uint64_t wr_index_bin(uint64_t extent_bytes)
         uint64_t bits;
     } extent = {.number = (double)(int64_t)extent_bytes};
     return extent.bits >> (52u - WR_INDEX_SUB_SHIFT);
+}
+
+/* What a slice of the index notes of its bin: the lower half, as all have one upper. */
+#define WR_INDEX_UPPER (WR_INDEX_FIRST & ~UINT64_C(0xffff))
+_Static_assert(WR_INDEX_LAST - WR_INDEX_UPPER <= UINT16_MAX, "16 bits tell a bin");
+static inline uint64_t wr_index_bin_of(const wr_slice *slice)
+{
+    return WR_INDEX_UPPER + slice->bin;
 }
 
 static inline wr_slice_id *wr_index_root(const wr_index *index, uint64_t bin)
@@ -120,6 +128,24 @@ WR_INLINE void wr_index_fill(wr_index *index, wr_slice *slice, uint64_t bin)
     *wr_index_word(index, bin) |= UINT64_C(1) << (bin % 64);
 }
 
+/* Puts a slice whose links are 0 into its bin; false, and nothing is done: that needs a
+ * look at a tree. */
+WR_INLINE bool wr_index_try_insert(wr_index *index, wr_slice *slice, uint64_t bin)
+{
+    wr_slice_id root = *wr_index_root(index, bin);
+    if (WR_LIKELY(root == 0)) {
+        wr_index_fill(index, slice, bin);
+        return true;
+    }
+    wr_slice *node = wr_slice_get(root);
+    if (!wr_index_are_twins(node, slice)) {
+        return false;
+    }
+    slice->bin = (uint16_t)bin;
+    wr_index_hang(node, slice);
+    return true;
+}
+
 WR_INLINE void wr_index_insert(wr_index *index, wr_slice *slice)
 {
     uint64_t bin = wr_index_bin(slice->extent_bytes);
@@ -149,7 +175,7 @@ WR_INLINE void wr_index_clear(wr_index *index, uint64_t bin)
 WR_INLINE bool wr_index_is_alone(const wr_index *index, const wr_slice *slice)
 {
     return (slice->free.subtrees | slice->free.twins) == 0 &&
-           *wr_index_root(index, slice->bin) == wr_slice_id_of(slice);
+           *wr_index_root(index, wr_index_bin_of(slice)) == wr_slice_id_of(slice);
 }
 
 /* The slice must be in the index, with the extent and address it was inserted with. */
@@ -158,10 +184,38 @@ WR_INLINE void wr_index_remove(wr_index *index, wr_slice *slice)
     if (slice->free.previous_twin != 0) {
         wr_index_unhang(slice);
     } else if (wr_index_is_alone(index, slice)) {
-        wr_index_clear(index, slice->bin);
+        wr_index_clear(index, wr_index_bin_of(slice));
     } else {
         wr_index_tree_remove(index, slice);
     }
+}
+
+/* Takes a slice out, and leaves its links 0; false, and nothing is done: that needs a
+ * look at a tree. A root is replaced by its next twin, or else by its only subtree. */
+WR_INLINE bool wr_index_try_remove(wr_index *index, wr_slice *slice)
+{
+    uint64_t bin = wr_index_bin_of(slice);
+    if (WR_LIKELY(wr_index_is_alone(index, slice))) {
+        wr_index_clear(index, bin);
+        return true;
+    }
+    wr_slice_id *root = wr_index_root(index, bin);
+    if (slice->free.previous_twin != 0) {
+        wr_index_unhang(slice);
+    } else if (*root != wr_slice_id_of(slice)) {
+        return false;
+    } else if (slice->free.next_twin != 0) {
+        wr_slice *twin = wr_slice_get(slice->free.next_twin);
+        twin->free.previous_twin = 0;
+        twin->free.subtrees = slice->free.subtrees;
+        *root = slice->free.next_twin;
+    } else if (slice->free.left == 0 || slice->free.right == 0) {
+        *root = slice->free.left | slice->free.right;
+    } else {
+        return false;
+    }
+    slice->free.subtrees = slice->free.twins = 0;
+    return true;
 }
 
 /* The first bin from `bin` on that is not empty, or the last of all. */
@@ -197,6 +251,44 @@ WR_INLINE wr_slice *wr_index_take_from(wr_index *index, uint64_t extent_bytes,
     }
     wr_index_clear(index, bin);
     return node;
+}
+
+/* Takes the same out, and leaves its links 0, if it is larger and nothing has to be
+ * merged in its place; else NULL, and nothing is done. */
+WR_INLINE wr_slice *wr_index_try_take_larger(wr_index *index, uint64_t extent_bytes,
+                                             uint64_t bin)
+{
+    wr_slice_id *link = wr_index_root(index, bin), *best = NULL;
+    while (*link != 0) {
+        wr_slice *node = wr_slice_get(*link);
+        bool fits = node->extent_bytes >= extent_bytes;
+        best = fits ? link : best;
+        link = fits ? &node->free.left : &node->free.right;
+    }
+    if (best == NULL && bin != WR_INDEX_LAST) {
+        bin = wr_index_find_bin(index, bin + 1);
+        for (link = wr_index_root(index, bin); *link != 0;
+             link = &wr_slice_get(*link)->free.left) {
+            best = link;
+        }
+    }
+    wr_slice *slice = best == NULL ? NULL : wr_slice_get(*best);
+    if (slice == NULL || slice->extent_bytes == extent_bytes) {
+        return NULL;
+    }
+    if (slice->free.next_twin != 0) {
+        slice = wr_slice_get(slice->free.next_twin);
+        wr_index_unhang(slice);
+    } else if (slice->free.left == 0 || slice->free.right == 0) {
+        *best = slice->free.left | slice->free.right;
+        if (*wr_index_root(index, bin) == 0) {
+            wr_index_clear(index, bin);
+        }
+    } else {
+        return NULL;
+    }
+    slice->free.subtrees = slice->free.twins = 0;
+    return slice;
 }
 
 wr_slice *wr_index_take(wr_index *index, uint64_t extent_bytes);

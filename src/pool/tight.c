@@ -71,7 +71,8 @@ static inline wr_slice *next_up_to(const wr_index *index, const wr_slice *run,
                                    uint64_t most_bytes)
 {
     if (wr_index_is_alone(index, run) &&
-        wr_index_find_bin(index, run->bin + UINT64_C(1)) > wr_index_bin(most_bytes)) {
+        wr_index_find_bin(index, wr_index_bin_of(run) + UINT64_C(1)) >
+            wr_index_bin(most_bytes)) {
         return NULL;
     }
     wr_slice *next = wr_index_next(index, run);

@@ -51,7 +51,7 @@ static uint64_t draw_extent(rig *r)
         units = 1 + draw(r, 8);
         break;
     case 1:
-        units = 60 + draw(r, 80);
+        units = 60 + draw(r, 200);
         break;
     case 2:
         units = (UINT64_C(1) << (6 + draw(r, 34))) - draw(r, 2);
@@ -96,7 +96,11 @@ static wr_slice *insert_sized(rig *r, uint64_t extent)
     slice->state = WR_SLICE_STATE_FREE;
     slice->extent_bytes = extent;
     slice->address = address;
-    wr_index_insert(&r->index, slice);
+    slice->free.subtrees = slice->free.twins = 0;
+    uint64_t bin = wr_index_bin(extent);
+    if (draw(r, 2) == 0 || !wr_index_try_insert(&r->index, slice, bin)) {
+        wr_index_insert(&r->index, slice);
+    }
     memmove(&r->sorted[rank + 1], &r->sorted[rank],
             (r->count - rank) * sizeof r->sorted[0]);
     r->sorted[rank] = slice;
@@ -113,9 +117,15 @@ static void forget(rig *r, size_t rank)
             (r->count - rank) * sizeof r->sorted[0]);
 }
 
+/* By the way without trees, if it goes; then the links are 0. */
 static void remove_at(rig *r, size_t rank)
 {
-    wr_index_remove(&r->index, r->sorted[rank]);
+    wr_slice *slice = r->sorted[rank];
+    if (draw(r, 2) == 0 || !wr_index_try_remove(&r->index, slice)) {
+        wr_index_remove(&r->index, slice);
+    } else {
+        assert_true(slice->free.subtrees == 0 && slice->free.twins == 0);
+    }
     forget(r, rank);
 }
 
@@ -179,6 +189,20 @@ static void check_walk(rig *r)
     assert_int_equal(bytes, sum);
 }
 
+/* By the way without merging, if it goes, or else by the other. */
+static wr_slice *take(rig *r, uint64_t extent)
+{
+    uint64_t bin = wr_index_find_bin(&r->index, wr_index_bin(extent));
+    wr_slice *slice =
+        draw(r, 2) == 0 ? NULL : wr_index_try_take_larger(&r->index, extent, bin);
+    if (slice == NULL) {
+        return wr_index_take(&r->index, extent);
+    }
+    assert_true(slice->extent_bytes > extent);
+    assert_true(slice->free.subtrees == 0 && slice->free.twins == 0);
+    return slice;
+}
+
 /* Takes by one of the two ways, and from the array what that must have been. */
 static void check_take(rig *r, uint64_t extent, bool equal)
 {
@@ -190,8 +214,7 @@ static void check_take(rig *r, uint64_t extent, bool equal)
     if (expected != NULL && is_twin(at(r, rank + 1), expected->extent_bytes)) {
         expected = r->sorted[++rank];
     }
-    wr_slice *taken =
-        equal ? wr_index_take_equal(&r->index, extent) : wr_index_take(&r->index, extent);
+    wr_slice *taken = equal ? wr_index_take_equal(&r->index, extent) : take(r, extent);
     assert_ptr_equal(taken, expected);
     if (taken != NULL) {
         forget(r, rank);
@@ -233,6 +256,7 @@ static void index__finds_nothing_when_it_is_empty(void **state)
     }
     assert_null(wr_index_take(&wr_index_none, WR_UNIT_BYTES));
     assert_null(wr_index_take(&wr_index_none, LARGEST));
+    assert_null(wr_index_try_take_larger(&wr_index_none, LARGEST, WR_INDEX_LAST));
     assert_int_equal(wr_index_largest(&wr_index_none), 0);
 }
 
@@ -268,7 +292,7 @@ static void walk__finds_a_bitmap_that_does_not_fit(void **state)
     (void)state;
     const char *text = "a free index's bitmap does not fit its bins";
     rig *r = open_rig();
-    uint64_t bin = insert_sized(r, 5 * WR_UNIT_BYTES)->bin;
+    uint64_t bin = wr_index_bin_of(insert_sized(r, 5 * WR_UNIT_BYTES));
     *wr_index_word(&r->index, bin) ^= UINT64_C(1) << bin % 64;
     assert_walk_says(r, text);
     *wr_index_word(&r->index, bin) ^= UINT64_C(1) << bin % 64;
@@ -306,10 +330,10 @@ static void walk__finds_a_tree_that_is_not_one(void **state)
 {
     (void)state;
     rig *r = open_rig();
-    wr_slice *small = insert_sized(r, 128 * WR_UNIT_BYTES);
-    wr_slice *large = insert_sized(r, 129 * WR_UNIT_BYTES);
+    wr_slice *small = insert_sized(r, 256 * WR_UNIT_BYTES);
+    wr_slice *large = insert_sized(r, 257 * WR_UNIT_BYTES);
     assert_true(small->bin == large->bin);
-    wr_slice_id *root = wr_index_root(&r->index, small->bin);
+    wr_slice_id *root = wr_index_root(&r->index, wr_index_bin_of(small));
     bool small_above = *root == wr_slice_id_of(small);
     wr_slice *top = small_above ? small : large, *child = small_above ? large : small;
     wr_slice_id *down = small_above ? &small->free.right : &large->free.left;
