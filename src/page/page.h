@@ -195,7 +195,9 @@ static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t m
     uint64_t last = (begin + slice->extent_bytes - 1) >> page->granule_shift;
     uint64_t granule = begin >> page->granule_shift;
     uint64_t *marks = page->marks;
-    marks[granule] = mark;
+    if (marks[granule] != mark) { /* eight granules, of several streams, share a line */
+        marks[granule] = mark;
+    }
     while (WR_UNLIKELY(granule != last)) {
         marks[++granule] = mark;
     }
