@@ -153,6 +153,7 @@ if(TARGET test.tensor.ops AND NOT WEIR_SANITIZE)
         $<TARGET_FILE:test.tensor.ops> "cuda__*")
     set_tests_properties(tensor.ops_fake_cuda PROPERTIES TIMEOUT 900)
 endif()
+
 weir_add_test(driver.contract_fake_pinned
     ${CMAKE_COMMAND} -E env
         WEIR_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda> WEIR_NVML_LIBRARY=$<TARGET_FILE:fake_cuda>

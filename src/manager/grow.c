@@ -168,18 +168,27 @@ bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes, b
     return taken;
 }
 
+/* Under the lender's lock: a run of its that fits `pool`, with spares to cut it. */
+static wr_slice *find_to_lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes,
+                              bool loose, uint64_t *begin, uint64_t *end)
+{
+    const wr_pool *from = &lender->pools[pool->number];
+    wr_slice *slice = find_run(from, pool, run_bytes, loose, begin, end);
+    if (slice == NULL && lender->has_queued) {
+        /* What it has free may not have passed: for a while, let it pass sooner. */
+        lender->sharing = SHARING_ALLOCATIONS;
+    }
+    return slice != NULL && wr_slab_fill(&lender->cache, WR_POOL_SPARES) ? slice : NULL;
+}
+
 /* Under the lender's lock: moves one fitting run into the bank. */
 static bool lend(wr_manager *lender, const wr_pool *pool, uint64_t run_bytes, bool loose)
 {
     wr_bank *bank = lender->bank;
     wr_pool *from = &lender->pools[pool->number];
     uint64_t begin = 0, end = 0;
-    wr_slice *slice = find_run(from, pool, run_bytes, loose, &begin, &end);
-    if (slice == NULL && lender->has_queued) {
-        /* What it has free may not have passed: for a while, let it pass sooner. */
-        lender->sharing = SHARING_ALLOCATIONS;
-    }
-    if (slice == NULL || !wr_slab_fill(&lender->cache, WR_POOL_SPARES)) {
+    wr_slice *slice = find_to_lend(lender, pool, run_bytes, loose, &begin, &end);
+    if (slice == NULL) {
         return false;
     }
     wr_sequence_begin(&lender->sequence);
@@ -209,12 +218,8 @@ static bool hand_over(wr_manager *lender, wr_pool *pool, uint64_t run_bytes, boo
     wr_bank *bank = lender->bank;
     wr_pool *from = &lender->pools[pool->number];
     uint64_t begin = 0, end = 0;
-    wr_slice *slice = find_run(from, pool, run_bytes, loose, &begin, &end);
-    if (slice == NULL && lender->has_queued) {
-        /* What it has free may not have passed: for a while, let it pass sooner. */
-        lender->sharing = SHARING_ALLOCATIONS;
-    }
-    if (slice == NULL || !wr_slab_fill(&lender->cache, WR_POOL_SPARES)) {
+    wr_slice *slice = find_to_lend(lender, pool, run_bytes, loose, &begin, &end);
+    if (slice == NULL) {
         return false;
     }
     uint64_t event = wr_guard_settled_event(lender);
