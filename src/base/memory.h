@@ -9,6 +9,9 @@
 
 /* Zeroed memory, or NULL. */
 void *wr_host_alloc(size_t bytes);
+/* The same, sharing no cache line, and no pair of them, with other memory: for what one
+ * thread writes all the time. */
+void *wr_host_alloc_apart(size_t bytes);
 /* NULL is fine. */
 void wr_host_free(void *memory);
 /* Grows an array to hold at least `needed` elements, zeroing new ones; false and

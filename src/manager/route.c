@@ -18,7 +18,7 @@ wr_pool *wr_routes_make_pools(wr_manager *manager, const wr_class *classes,
                               uint32_t count)
 {
     wr_bank *bank = manager->bank;
-    wr_pool *pools = wr_host_alloc(count * sizeof *pools);
+    wr_pool *pools = wr_host_alloc_apart(count * sizeof *pools);
     for (uint32_t i = 0; i < count && pools != NULL; i++) {
         const wr_layout *layout = &classes[i].layout;
         pools[i] =

@@ -11,6 +11,7 @@
 #define SLAB_BYTES ((size_t)1 << 32) /* so many addresses; ids have 32 bits */
 #define CHUNK_BYTES ((size_t)1 << 16)
 #define REFILL_RECORDS UINT32_C(16) /* few, since all of them are touched at once */
+#define RECORD_PAIR UINT32_C(2)     /* records go in pairs, as cache lines are fetched */
 
 wr_slice *wr_slab_base;
 
@@ -37,8 +38,8 @@ bool wr_slab_open(void)
 }
 
 /* Backs one more chunk and lists its records, lowest first. Record 0 is never handed out
- * (its generation 0 makes it a spare that is no good); nor is the last chunk, so that the
- * end has 32 bits too. */
+ * (its generation 0 makes it a spare that is no good), nor the one beside it; nor is the
+ * last chunk, so that the end has 32 bits too. */
 static bool grow(void)
 {
     size_t begin = slab.end;
@@ -50,7 +51,7 @@ static bool grow(void)
     while (id > begin) {
         id -= sizeof(wr_slice);
         wr_slice *slice = wr_slice_get((wr_slice_id)id);
-        if (id != 0) {
+        if (id >= RECORD_PAIR * sizeof(wr_slice)) {
             atomic_init(&slice->word, UINT64_C(1) << 32);
             slice->next = slab.first;
             slab.first = (wr_slice_id)id;
@@ -69,7 +70,7 @@ bool wr_slab_fill(wr_slab_cache *cache, uint32_t count)
     }
     wr_lock_take(&slab.lock);
     uint32_t wanted = count + REFILL_RECORDS;
-    while (cache->count < wanted) {
+    while (cache->count < wanted || slab.count % RECORD_PAIR != 0) {
         if (slab.count == 0 && (cache->count >= count || !grow())) {
             break;
         }

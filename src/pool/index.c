@@ -7,7 +7,7 @@ wr_index wr_index_none = {.map[WR_INDEX_WORDS - 1] = UINT64_C(1) << 63};
 
 wr_index *wr_index_create(uint32_t count)
 {
-    wr_index *indexes = wr_host_alloc(count * sizeof *indexes);
+    wr_index *indexes = wr_host_alloc_apart(count * sizeof *indexes);
     for (uint32_t i = 0; i < count && indexes != NULL; i++) {
         wr_index_init(&indexes[i]);
     }

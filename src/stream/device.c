@@ -117,7 +117,7 @@ weir_result weir_device_open_driver(const weir_driver_table *table, const char *
     WR_TRY(wr_fork_enter(WR_REQUEST_MAX));
     argument = argument == NULL ? "" : argument;
     weir_result result = WEIR_OUT_OF_HOST_MEMORY;
-    weir_device *device = wr_host_alloc(sizeof *device);
+    weir_device *device = wr_host_alloc_apart(sizeof *device);
     if (device == NULL) {
         wr_error(result, "no host memory for a device");
         goto undo_enter;

@@ -15,7 +15,7 @@ weir_result wr_stream_open(weir_device *device, const weir_stream_desc *desc,
                            weir_stream **stream_out)
 {
     wr_bank *bank = &device->bank;
-    weir_stream *stream = wr_host_alloc(sizeof *stream);
+    weir_stream *stream = wr_host_alloc_apart(sizeof *stream);
     if (stream == NULL) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a stream");
     }

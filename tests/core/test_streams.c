@@ -228,6 +228,26 @@ static void streams__a_thousand_idle_ones_cost_nothing(void **state)
     on_both(check_thousand);
 }
 
+static void check_apart(rig *r)
+{
+    weir_stream *streams[20];
+    for (int i = 0; i < 20; i++) {
+        streams[i] = open_stream(r->device, NULL);
+        drop(make(streams[i], 1000, NULL));
+        assert_int_equal((uintptr_t)streams[i] % 128, 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_ok(weir_stream_close(streams[i]));
+    }
+}
+
+/* Else one that works would slow down its neighbours in other threads. */
+static void streams__begin_cache_lines_of_their_own(void **state)
+{
+    (void)state;
+    on_both(check_apart);
+}
+
 #define PEAK_STREAMS 20
 
 static void hold_and_drop(weir_stream *stream, int count)
@@ -291,6 +311,7 @@ int main(void)
         cmocka_unit_test(streams__a_close_that_cannot_record_a_fence_hands_nothing_out),
         cmocka_unit_test(streams__cleanup_waits_for_the_work_of_closed_ones),
         cmocka_unit_test(streams__a_thousand_idle_ones_cost_nothing),
+        cmocka_unit_test(streams__begin_cache_lines_of_their_own),
         cmocka_unit_test(streams__peak_together_only_where_they_hold_together),
     };
     return cmocka_run_group_tests_name("core, streams", tests, NULL, NULL);
