@@ -18,22 +18,36 @@ wr_region *wr_region_create_page(uint64_t bytes)
     return region;
 }
 
+static size_t range_bytes(size_t words)
+{
+    return sizeof(wr_region) + 2 * words * sizeof(uint64_t);
+}
+
+/* Granules are many, and most are never touched: their bits take no memory then. */
 wr_region *wr_region_create_range(uint64_t bytes, uint64_t granule_bytes)
 {
     uint64_t words = (bytes / granule_bytes + WORD_BITS - 1) / WORD_BITS;
-    wr_region *region =
-        wr_host_alloc(sizeof *region + 2 * words * sizeof region->granules[0]);
-    if (region != NULL) {
-        region->bytes = bytes;
-        region->word_count = words;
-        region->is_range = true;
+    wr_region *region = wr_host_reserve(range_bytes(words));
+    if (region == NULL) {
+        return NULL;
     }
+    if (!wr_host_commit(region, range_bytes(words))) {
+        wr_host_unreserve(region, range_bytes(words));
+        return NULL;
+    }
+    region->bytes = bytes;
+    region->word_count = words;
+    region->is_range = true;
     return region;
 }
 
 void wr_region_destroy(wr_region *region)
 {
-    wr_host_free(region);
+    if (region != NULL && region->is_range) {
+        wr_host_unreserve(region, range_bytes(region->word_count));
+    } else {
+        wr_host_free(region);
+    }
 }
 
 /* ---- the tree ----
