@@ -271,14 +271,35 @@ class OtherDevices(Scenario):
         self.assertEqual(done.returncode, 1)
         self.assertIn("expected the device to open, got NOT_FOUND", done.stdout)
 
-    @unittest.skipUnless("WEIR_FAKE_CUDA_LARGE" in os.environ, "needs the fake libcuda")
-    def test_scenarios_hold_on_cuda(self):
-        """Those that apply, on a GPU of 24 GiB over host memory."""
+    def on_cuda(self, *files, drift=0):
+        """On a GPU of 24 GiB over host memory, whose context grows once there is work."""
+        if "WEIR_FAKE_CUDA_LARGE" not in os.environ:
+            self.skipTest("needs the fake libcuda")
         fake = os.environ["WEIR_FAKE_CUDA_LARGE"]
-        files = sorted(glob.glob(os.path.join(SCENARIOS, "*.scn")))
         done = run("scenario", "--json", "--device", "cuda", *files,
-                   env={**os.environ, "WEIR_CUDA_LIBRARY": fake, "WEIR_NVML_LIBRARY": fake})
-        found = json.loads(done.stdout)
+                   env={**os.environ, "WEIR_CUDA_LIBRARY": fake, "WEIR_NVML_LIBRARY": fake,
+                        "WEIR_FAKE_DRIFT": str(drift)})
+        return json.loads(done.stdout)
+
+    def test_a_context_that_grows_by_2_mib_is_still_the_context(self):
+        path = self.write("context 400MiB\nalloc a 61MiB\nmark full\n"
+                          "expect overhead == 400MiB\nexpect footprint == 400MiB+reserved\n"
+                          "free a\ncleanup\nexpect footprint == 400MiB\n"
+                          "expect footprint@full == 400MiB+reserved@full\n")
+        for drift in (0, 1 << 20, 2 << 20):
+            self.assertEqual(self.on_cuda(path, drift=drift)["files"][0]["message"], None)
+
+    def test_a_context_that_grows_by_more_shows(self):
+        for field in ("overhead", "footprint"):
+            path = self.write(f"context 400MiB\nalloc a 1MiB\nfree a\ncleanup\n"
+                              f"expect {field} == 400MiB\n")
+            file = self.on_cuda(path, drift=4 << 20)["files"][0]
+            self.assertEqual((file["line"], file["message"]),
+                             (5, f"expected {field} == 400MiB (419430400), got 423624704"))
+
+    def test_scenarios_hold_on_cuda(self):
+        files = sorted(glob.glob(os.path.join(SCENARIOS, "*.scn")))
+        found = self.on_cuda(*files, drift=2 << 20)
         failed = {os.path.basename(file["file"]): file["message"] for file in found["files"]
                   if not file["ok"] and not file["skipped"]}
         self.assertEqual(failed, {})

@@ -75,11 +75,19 @@ static mapping mappings[MOST_MAPPINGS];
 static page pages[MOST_PAGES];
 static export exports[MOST_EXPORTS];
 static uint64_t used_bytes[FAKE_DEVICES];
+static bool has_worked;
+
+/* WEIR_FAKE_DRIFT: bytes that the context takes more once there is other memory. */
+static uint64_t drift_bytes(void)
+{
+    const char *given = has_worked ? getenv("WEIR_FAKE_DRIFT") : NULL;
+    return given != NULL ? strtoull(given, NULL, 10) : 0;
+}
 
 uint64_t fake_used_bytes(int device)
 {
     pthread_mutex_lock(&mutex);
-    uint64_t bytes = FAKE_CONTEXT_BYTES + used_bytes[device];
+    uint64_t bytes = FAKE_CONTEXT_BYTES + drift_bytes() + used_bytes[device];
     pthread_mutex_unlock(&mutex);
     return bytes;
 }
@@ -123,6 +131,7 @@ static bool take(int device, uint64_t bytes)
 {
     bool fits = bytes <= FAKE_CAPACITY_BYTES - used_bytes[device];
     used_bytes[device] += fits ? bytes : 0;
+    has_worked = has_worked || fits;
     return fits;
 }
 
