@@ -64,7 +64,7 @@ static weir_result enter_roster(wr_manager *manager, const char *name)
 /* How far in_use may go before anybody has to hear of it. */
 static void set_limits(wr_manager *manager)
 {
-    uint64_t told = manager->published, peak = WR_OWN(manager->peak_in_use);
+    uint64_t told = WR_OWN(manager->published), peak = WR_OWN(manager->peak_in_use);
     uint64_t above = manager->alone ? UINT64_MAX : told + PUBLISH_BYTES - 1;
     manager->publish_above = above;
     manager->publish_below = manager->alone || manager->few || told < PUBLISH_BYTES
@@ -181,14 +181,14 @@ void wr_manager_unpin(wr_manager *manager)
 static uint64_t tell(wr_manager *manager)
 {
     uint64_t in_use = WR_OWN(manager->in_use);
-    uint64_t change = in_use - manager->published;
-    manager->published = in_use;
+    uint64_t change = in_use - WR_OWN(manager->published);
+    WR_PUT(manager->published, in_use);
     return change + atomic_fetch_add_explicit(&manager->bank->published, change,
                                               memory_order_acq_rel);
 }
 
-/* What all streams hold; those that hold less than they have told tell it now. `*all` is
- * false if one was at work just then. */
+/* What all streams hold; those that hold less than they have told tell it now.
+ * `*all` is false if one of them was at work just then. */
 static uint64_t sum_held(const wr_manager *manager, bool *all)
 {
     wr_bank *bank = manager->bank;
@@ -200,11 +200,15 @@ static uint64_t sum_held(const wr_manager *manager, bool *all)
         if (other == NULL || other == manager) {
             continue;
         }
-        bytes += WR_GET(other->in_use);
+        uint64_t held = WR_GET(other->in_use), told = WR_GET(other->published);
+        bytes += held;
+        if (told <= held) {
+            continue; /* it will tell a rise; who takes its lock disturbs it */
+        }
         bool free_now = wr_lock_try(&other->lock);
         *all = *all && free_now;
         if (free_now) {
-            if (other->few && WR_OWN(other->in_use) != other->published) {
+            if (other->few) {
                 tell(other);
                 set_limits(other);
             }
@@ -218,7 +222,7 @@ static uint64_t sum_held(const wr_manager *manager, bool *all)
 WR_COLD void wr_manager_publish(wr_manager *manager)
 {
     wr_bank *bank = manager->bank;
-    uint64_t told = manager->published, held;
+    uint64_t told = WR_OWN(manager->published), held;
     if (manager->alone) {
         wr_counter_raise(&bank->peak_in_use, wr_manager_peak(manager));
     }
@@ -229,9 +233,10 @@ WR_COLD void wr_manager_publish(wr_manager *manager)
             held = manager->few ? sum_held(manager, &all) : held;
             wr_counter_raise(&bank->peak_in_use, held);
             if (!all) { /* ask again at the next rise */
-                atomic_fetch_sub_explicit(&bank->published, manager->published - told,
+                atomic_fetch_sub_explicit(&bank->published,
+                                          WR_OWN(manager->published) - told,
                                           memory_order_acq_rel);
-                manager->published = told;
+                WR_PUT(manager->published, told);
             }
         }
     }

@@ -147,7 +147,7 @@ typedef struct wr_manager {
 
     uint32_t polled; /* allocations since waits were last polled */
     wr_counter in_use, peak_in_use;
-    uint64_t published;                    /* in_use as the bank has been told */
+    wr_counter published;                  /* in_use as the bank has been told */
     uint64_t publish_above, publish_below; /* in_use beyond makes it tell the bank */
     uint64_t heed_above; /* in_use beyond is for wr_manager_heed: that, or a new peak */
     bool alone;          /* its peak is the device's: it need not */
