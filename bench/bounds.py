@@ -27,6 +27,9 @@ PEAK_RATIO_IN_CHUNKS = {"gpt2_train": 1.02, "resnet_train": 1.02, "gnn_train": 1
                         "train_then_infer": 1.02, "llama_generate": 1.02, "multi_stream": 1.75}
 CHUNK_NS = {"gpt2_train": 286, "resnet_train": 441, "gnn_train": 1037, "train_then_infer": 385,
             "llama_generate": 100, "multi_stream": 62}
+# Calls for memory in a second pass in such chunks.
+CHUNK_LATER_CALLS = {"gpt2_train": 7, "resnet_train": 0, "gnn_train": 2, "train_then_infer": 0,
+                     "llama_generate": 10, "multi_stream": 0}
 LAG = 32
 PEAK_RATIO_LAGGING = 1.75
 PEAK_RATIO_WHOLE_PAGES = 1.20

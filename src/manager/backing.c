@@ -12,8 +12,11 @@
 #define REQUESTS_PER_CHUNK 64u
 /* Chunks of runs that are too large for one: parts of them will serve others, and go back
  * when only a floor is to stay. The first one is smaller: what is small goes to the
- * lowest addresses, and when little is held, this is all that it pins. */
+ * lowest addresses, and when little is held, this is all that it pins. Runs of a GiB are
+ * mostly one buffer's; moving them costs by chunk, so theirs are larger. */
 #define PART_BYTES (UINT64_C(64) << 20)
+#define LARGE_PART_BYTES (UINT64_C(101) << 20)
+#define LARGE_RUN_BYTES (UINT64_C(1) << 30)
 #define HEAD_BYTES (UINT64_C(16) << 20)
 
 static weir_result remake(wr_bank *bank, uint64_t to, uint64_t from, uint64_t bytes)
@@ -78,6 +81,13 @@ static wr_pool *pool_of(const wr_backing *b)
     return &b->manager->pools[b->class - b->bank->classes];
 }
 
+/* The most that a chunk of such a run has. */
+static uint64_t most_of_chunk(uint64_t most, uint64_t run_bytes)
+{
+    uint64_t part = run_bytes < LARGE_RUN_BYTES ? PART_BYTES : LARGE_PART_BYTES;
+    return run_bytes > most && most > part ? part : most;
+}
+
 /* The size of the chunks in which so many bytes are made; 0: the driver knows none. A
  * request that gets a chunk of its own leaves it whole again. So there are as few as can
  * be, all of a size, as the driver's price goes by chunk; but where many requests share
@@ -92,8 +102,7 @@ static uint64_t choose_chunk(const wr_backing *b, uint64_t bytes)
     wr_pool *pool = pool_of(b);
     uint64_t earned = WR_GET(pool->books.entered) / REQUESTS_PER_CHUNK;
     uint64_t spent = WR_GET(pool->chunks_made);
-    uint64_t count =
-        divide_up(bytes, bytes > most && most > PART_BYTES ? PART_BYTES : most);
+    uint64_t count = divide_up(bytes, most_of_chunk(most, bytes));
     count = spent + count < earned ? earned - spent : count;
     count = count < bytes / granule ? count : bytes / granule;
     uint64_t chunk = divide_up(divide_up(bytes, count), granule) * granule;

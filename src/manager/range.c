@@ -21,6 +21,10 @@
 #define TIGHT_REQUESTS_PER_CREDIT 64u
 #define TIGHT_PAUSE 3u
 #define TIGHT_PAUSE_MAX 31u
+/* In chunks: after a growth by at least this share of what is reserved. A search after
+ * each of the small ones, which a program that repeats itself may have now and then,
+ * moves more than it saves. */
+#define TIGHT_SHARE 64u
 #define RANGE_FACTOR 4u /* addresses per byte of device memory */
 
 typedef struct growth {
@@ -280,6 +284,17 @@ static void settle_piece(growth *g, const wr_piece *p)
     }
 }
 
+/* New granules were made: the pool is to be tight for a while, or this was too little to
+ * change anything. */
+static void begin_tight(const growth *g, uint64_t made)
+{
+    uint64_t entered = WR_OWN(g->pool->books.entered);
+    if (!g->pool->careful || made >= WR_GET(g->bank->reserved) / TIGHT_SHARE) {
+        wr_pool_begin_tight(g->pool,
+                            entered >= TIGHT_WARM_UP ? entered + TIGHT_REQUESTS : 0);
+    }
+}
+
 static void settle_books(growth *g)
 {
     uint64_t granule = g->bank->granule_bytes, moved = 0,
@@ -301,9 +316,7 @@ static void settle_books(growth *g)
         g->pool->tight_spent += moved / granule;
     }
     if (made > 0) {
-        uint64_t entered = WR_OWN(g->pool->books.entered);
-        wr_pool_begin_tight(g->pool,
-                            entered >= TIGHT_WARM_UP ? entered + TIGHT_REQUESTS : 0);
+        begin_tight(g, made);
         wr_bank_add_reserved(g->bank, g->class, made, made / granule);
     }
 }

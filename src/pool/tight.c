@@ -9,7 +9,7 @@
 /* The tightest runs that a careful pool looks at, and how much larger than the tightest
  * one they may be. */
 #define CAREFUL_RUNS 3
-#define CAREFUL_SLACK_BYTES (UINT64_C(24) << 20)
+#define CAREFUL_SLACK_BYTES (UINT64_C(20) << 20)
 
 typedef struct cut {
     wr_slice *run;

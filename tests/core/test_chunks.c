@@ -78,7 +78,12 @@ static void chunks__are_moved_whole_where_a_larger_run_is_needed(void **state)
     (void)state;
     rig r = open_chunks(8 * GIB);
     weir_buffer held[128];
-    drop(make(r.stream, 8 * GIB, NULL));
+    for (int i = 0; i < 16; i++) { /* in chunks of 64 MiB, the first one in two */
+        held[i] = make(r.stream, 512 * MIB, NULL);
+    }
+    for (int i = 0; i < 16; i++) {
+        drop(held[i]);
+    }
     for (int i = 0; i < 128; i++) {
         held[i] = make(r.stream, 64 * MIB, NULL);
     }
@@ -210,6 +215,48 @@ static void chunks__are_smaller_when_many_requests_share_their_price(void **stat
     rig_close(&r);
 }
 
+/* After many requests a growth makes `made_bytes` behind a hole of 12 MiB at the end of
+ * all memory. The next request, larger than the hole by then by 8 MiB, fits into a free
+ * chunk of 64 MiB; but if one of 8 MiB is moved behind the hole, that can stay whole. How
+ * many moves there were. */
+static uint64_t count_moves_after(uint64_t made_bytes)
+{
+    rig r = open_chunks(24 * GIB);
+    weir_buffer most = make(r.stream, 256 * MIB, NULL);
+    weir_buffer large = make(r.stream, 64 * MIB, NULL);
+    weir_buffer wall = make(r.stream, 2 * MIB, NULL);
+    weir_buffer small = make(r.stream, 8 * MIB, NULL);
+    weir_buffer front = make(r.stream, 20 * MIB, NULL);
+    weir_buffer hole = make(r.stream, 12 * MIB, NULL);
+    drop(front);
+    drop(hole);
+    front = make(r.stream, 20 * MIB, NULL);
+    for (int i = 0; i < 11000; i++) {
+        drop(make(r.stream, MIB, NULL));
+    }
+    drop(make(r.stream, 12 * MIB + made_bytes, NULL));
+    drop(small);
+    drop(large);
+    assert_int_equal(usage_of(r.device).reserved_bytes, 362 * MIB + made_bytes);
+    weir_buffer next = make(r.stream, 20 * MIB + made_bytes, NULL);
+    weir_usage usage = usage_of(r.device);
+    assert_int_equal(usage.reserved_bytes, 362 * MIB + made_bytes);
+    weir_buffer rest[] = {most, wall, front, next};
+    for (int i = 0; i < 4; i++) {
+        drop(rest[i]);
+    }
+    rig_close(&r);
+    return usage.moves;
+}
+
+/* 362 MiB / 64 is between 4 and 6 MiB. */
+static void chunks__are_moved_for_a_better_place_only_after_a_large_growth(void **state)
+{
+    (void)state;
+    assert_int_equal(count_moves_after(4 * MIB), 0);
+    assert_int_equal(count_moves_after(6 * MIB), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +268,7 @@ int main(void)
         cmocka_unit_test(chunks__of_their_own_make_buffers_movable),
         cmocka_unit_test(chunks__are_kept_whole_where_another_hole_does),
         cmocka_unit_test(chunks__too_large_to_move_go_back_before_the_peak_rises),
+        cmocka_unit_test(chunks__are_moved_for_a_better_place_only_after_a_large_growth),
         cmocka_unit_test(chunks__are_smaller_when_many_requests_share_their_price),
     };
     return cmocka_run_group_tests_name("core, chunks", tests, NULL, NULL);
