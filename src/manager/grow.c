@@ -17,8 +17,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 #define LEND_CANDIDATES 16
-#define LEND_REQUESTS                                                                    \
-    16u /* granules for so many such requests at once, if they are there */
+#define LEND_REQUESTS 32u /* granules for so many such requests at once, if there */
 #define SHARING_ALLOCATIONS 256u
 
 uint64_t wr_request_run_bytes(const wr_request *request)
@@ -81,15 +80,12 @@ static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice,
     return best;
 }
 
-/* Whether a page (or run) of the lender is one that this pool would use. */
+/* Whether a page of the lender is one that this pool would use. */
 static bool fits_layout(const wr_pool *pool, const wr_slice *slice, uint64_t run_bytes,
                         bool loose)
 {
     const wr_layout *layout = pool->layout;
     const wr_page *page = wr_page_get(slice->page);
-    if (layout->granular) {
-        return true;
-    }
     if (layout->shared || slice->extent_bytes != page->bytes || page->outdated) {
         return false;
     }
@@ -103,27 +99,41 @@ static bool fits_layout(const wr_pool *pool, const wr_slice *slice, uint64_t run
            page->bytes <= run_bytes + (run_bytes >> layout->slack_shift);
 }
 
-/* The tightest run of `lender` that fits: a slice and the part of it to take. */
-static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t run_bytes,
-                          bool loose, uint64_t *begin, uint64_t *end)
+/* The tightest page of `lender` that fits and has passed, all of it. */
+static wr_slice *find_page(const wr_pool *lender, const wr_pool *pool, uint64_t run_bytes,
+                           bool loose, uint64_t *begin, uint64_t *end)
 {
-    if (lender->index == &wr_index_none) {
-        return NULL;
-    }
-    bool granular = pool->layout->granular;
-    uint64_t wanted =
-        granular ? round_up(run_bytes, pool->manager->bank->granule_bytes) : run_bytes;
-    wr_slice *slice = wr_index_find(lender->index, wanted);
+    wr_slice *slice = wr_index_find(lender->index, run_bytes);
     for (int i = 0; i < LEND_CANDIDATES && slice != NULL; i++) {
-        uint64_t enough = granular ? LEND_REQUESTS * wanted : slice->extent_bytes;
-        uint64_t passed = fits_layout(pool, slice, run_bytes, loose)
-                              ? passed_stretch(lender, slice, enough, begin)
-                              : 0;
-        if (passed >= (granular ? wanted : enough)) {
-            *end = *begin + passed;
+        if (fits_layout(pool, slice, run_bytes, loose) &&
+            passed_stretch(lender, slice, slice->extent_bytes, begin) != 0) {
+            *end = *begin + slice->extent_bytes;
             return slice;
         }
         slice = wr_index_next(lender->index, slice);
+    }
+    return NULL;
+}
+
+/* The largest run of `lender` that has passed, which serves the next requests, too: a
+ * slice and the part of it to take. */
+static wr_slice *find_run(const wr_pool *lender, const wr_pool *pool, uint64_t run_bytes,
+                          bool loose, uint64_t *begin, uint64_t *end)
+{
+    if (!pool->layout->granular) {
+        return find_page(lender, pool, run_bytes, loose, begin, end);
+    }
+    uint64_t wanted = round_up(run_bytes, pool->granule_bytes);
+    wr_slice *slice =
+        wr_index_find_below(lender->index, WR_GET(lender->books.free) + WR_UNIT_BYTES);
+    for (int i = 0; i < LEND_CANDIDATES && slice != NULL && slice->extent_bytes >= wanted;
+         i++) {
+        uint64_t passed = passed_stretch(lender, slice, LEND_REQUESTS * wanted, begin);
+        if (passed >= wanted) {
+            *end = *begin + passed;
+            return slice;
+        }
+        slice = wr_index_next_below(lender->index, slice);
     }
     return NULL;
 }
@@ -236,17 +246,19 @@ static bool hand_over(wr_manager *lender, wr_pool *pool, uint64_t run_bytes, boo
     return true;
 }
 
-/* The next stream that may have something to lend, pinned. */
+/* The next stream that may have something to lend, pinned; `*step` counts them round from
+ * the manager's own. */
 static wr_manager *next_lender(const wr_manager *manager, const wr_pool *pool,
-                               uint64_t run_bytes, bool loose, uint32_t *slot)
+                               uint64_t run_bytes, bool loose, uint32_t *step)
 {
     wr_bank *bank = manager->bank;
     wr_manager *found = NULL;
     wr_lock_take(&bank->roster_lock);
-    while (found == NULL && *slot < bank->roster_count) {
-        wr_manager *lender = bank->roster[(*slot)++];
-        if (lender != NULL && lender != manager &&
-            may_lend(lender, pool->number, run_bytes, loose)) {
+    uint32_t count = bank->roster_count;
+    while (found == NULL && ++*step < count) {
+        uint32_t slot = manager->slot + *step;
+        wr_manager *lender = bank->roster[slot < count ? slot : slot - count];
+        if (lender != NULL && may_lend(lender, pool->number, run_bytes, loose)) {
             found = lender;
             found->pins++;
         }
@@ -260,7 +272,7 @@ bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
 {
     wr_bank *bank = manager->bank;
     bool taken = false;
-    uint32_t slot = 0;
+    uint32_t step = 0;
     wr_manager *lender;
     if (bank_has(bank, pool->number, run_bytes)) {
         wr_sequence_begin(&manager->sequence);
@@ -270,7 +282,7 @@ bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
         wr_sequence_end(&manager->sequence);
     }
     while (!taken &&
-           (lender = next_lender(manager, pool, run_bytes, loose, &slot)) != NULL) {
+           (lender = next_lender(manager, pool, run_bytes, loose, &step)) != NULL) {
         if (wr_manager_try_lock(lender)) {
             wr_waits_catch_up(lender, true);
             taken = !lender->capturing && hand_over(lender, pool, run_bytes, loose);
@@ -283,14 +295,24 @@ bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
     return taken;
 }
 
+bool wr_grow_from_others(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    bool busy = false;
+    bool taken = manager->bank->roster_count > 1 && pool->layout->granular &&
+                 wr_grow_prepare(manager, pool) &&
+                 wr_grow_by_borrowing(manager, pool, run_bytes, false, &busy);
+    wr_slab_trim_above(&manager->cache);
+    return taken;
+}
+
 bool wr_grow_by_lending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                         bool loose)
 {
-    uint32_t slot = 0;
+    uint32_t step = 0;
     bool lent = false;
     wr_manager *lender;
     while (!lent &&
-           (lender = next_lender(manager, pool, run_bytes, loose, &slot)) != NULL) {
+           (lender = next_lender(manager, pool, run_bytes, loose, &step)) != NULL) {
         wr_manager_lock(lender);
         wr_waits_catch_up(lender, true);
         lent = !lender->capturing && lend(lender, pool, run_bytes, loose);

@@ -10,8 +10,8 @@
 /* Free run that a request needs: its extent and what its alignment may cost. */
 uint64_t wr_request_run_bytes(const wr_request *request);
 
-/* The tightest unheld run of the bank that fits (`loose`: whole pages of any size do).
- * False: it has none. */
+/* The largest unheld run of the bank, or the tightest page that fits (`loose`: of any
+ * size). False: it has none. */
 bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                        bool loose);
 
@@ -20,6 +20,10 @@ bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
  * stream was at work just then and not asked. */
 bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                           bool loose, bool *busy);
+
+/* Under the manager's lock, before the ladder: borrowing, for a pool of granules that
+ * other streams may have some for. */
+bool wr_grow_from_others(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 
 /* Another stream's unheld run that fits and has passed, through the bank: no driver call.
  */

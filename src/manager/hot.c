@@ -16,6 +16,7 @@
  * manager's lock, which is taken here; sequences as in manager.h. */
 #include "hot.h"
 
+#include "grow.h"
 #include "handle.h"
 #include "range.h"
 #include "waits.h"
@@ -114,19 +115,31 @@ static AWAY weir_result create_slowly(wr_manager *manager, uint64_t bytes, uint6
     return result;
 }
 
-/* Under the lock, in a step of its sequence, and both end here: with a slice that has
- * just become held, or none. */
+/* Under the lock, in a step of its sequence, and both end here. */
 WR_INLINE weir_result end_create(wr_manager *manager, wr_pool *pool, wr_slice *slice,
                                  uint64_t bytes, uint64_t tag, weir_buffer *buffer)
 {
-    if (WR_LIKELY(slice != NULL)) {
-        slice = wr_hot_enter(manager, pool, slice, bytes, tag, 0);
-        *buffer = wr_handle_hand_out(slice, 1);
-    }
+    slice = wr_hot_enter(manager, pool, slice, bytes, tag, 0);
+    *buffer = wr_handle_hand_out(slice, 1);
     wr_sequence_end(&manager->sequence);
     wr_manager_unlock(manager);
-    return WR_LIKELY(slice != NULL) ? WEIR_OK
-                                    : create_slowly(manager, bytes, tag, buffer);
+    return WEIR_OK;
+}
+
+/* Under the lock, which it leaves: the pool has nothing. Another stream may. */
+static AWAY weir_result create_by_borrowing(wr_manager *manager, uint64_t bytes,
+                                            uint64_t tag, weir_buffer *buffer,
+                                            wr_pool *pool)
+{
+    uint64_t extent_bytes = round_up(bytes);
+    if (!wr_grow_from_others(manager, pool, extent_bytes)) {
+        wr_manager_unlock(manager);
+        return create_slowly(manager, bytes, tag, buffer);
+    }
+    wr_sequence_begin(&manager->sequence);
+    wr_slice *slice = wr_pool_try_reserve(pool, extent_bytes);
+    WR_ASSERT(slice != NULL);
+    return end_create(manager, pool, slice, bytes, tag, buffer);
 }
 
 /* Under the lock, which it leaves: from what the pool has, whatever it looks like. `bin`
@@ -142,6 +155,10 @@ static AWAY WR_FLAT weir_result create_from(wr_manager *manager, uint64_t bytes,
     wr_sequence_begin(&manager->sequence);
     wr_slice *slice = wr_pool_try_reserve_plain(pool, round_up(bytes), bin);
     wr_pool_heed(pool);
+    if (WR_UNLIKELY(slice == NULL)) {
+        wr_sequence_end(&manager->sequence);
+        return create_by_borrowing(manager, bytes, tag, buffer, pool);
+    }
     return end_create(manager, pool, slice, bytes, tag, buffer);
 }
 
@@ -156,6 +173,10 @@ static AWAY WR_FLAT weir_result create_carefully(wr_manager *manager, uint64_t b
     }
     wr_sequence_begin(&manager->sequence);
     wr_slice *slice = wr_pool_try_reserve_careful(pool, round_up(bytes));
+    if (WR_UNLIKELY(slice == NULL)) {
+        wr_sequence_end(&manager->sequence);
+        return create_by_borrowing(manager, bytes, tag, buffer, pool);
+    }
     return end_create(manager, pool, slice, bytes, tag, buffer);
 }
 
