@@ -368,7 +368,7 @@ weir_result wr_backing_fill(wr_backing *b)
     }
     WR_TRY(wr_class_promise(b->bank, b->class, b->bare_bytes, &b->full));
     b->promised_bytes = b->bare_bytes;
-    bool may_move = wr_barrier_enter(&b->bank->barrier);
+    bool may_move = !b->only_new && wr_barrier_enter(&b->bank->barrier);
     weir_result result = fill(b, may_move);
     if (may_move) {
         wr_barrier_leave(&b->bank->barrier);

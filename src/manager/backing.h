@@ -24,7 +24,8 @@ typedef struct wr_backing {
     wr_manager *manager; /* whose own unheld chunks are taken first, after the bank's */
     wr_class *class;
     wr_page *page;
-    bool tight; /* only for a better place: no new granules */
+    bool only_new; /* nothing is moved there */
+    bool tight;    /* only for a better place: no new granules */
     wr_piece pieces[WR_PLACE_SEGMENTS];
     uint32_t piece_count;
     uint64_t bare_bytes; /* of all pieces */

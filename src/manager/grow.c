@@ -18,6 +18,8 @@
 #define MIB (UINT64_C(1) << 20)
 #define LEND_CANDIDATES 16
 #define LEND_REQUESTS 32u /* granules for so many such requests at once, if there */
+#define SPEND_LENDS 16u   /* new memory before lending: once for so many lends... */
+#define SPEND_SHARE 12u   /* ...while reserved is this part above the peak of in_use */
 #define SHARING_ALLOCATIONS 256u
 
 uint64_t wr_request_run_bytes(const wr_request *request)
@@ -295,10 +297,23 @@ bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
     return taken;
 }
 
+bool wr_grow_spends(const wr_manager *manager, const wr_pool *pool, uint64_t run_bytes)
+{
+    const wr_bank *bank = manager->bank;
+    if (bank->roster_count < 2 || !pool->layout->granular) {
+        return false;
+    }
+    uint64_t peak = WR_GET(bank->peak_in_use);
+    return WR_GET(bank->reserved) + round_up(run_bytes, pool->granule_bytes) <=
+               peak + peak / SPEND_SHARE &&
+           WR_GET(bank->events.lends) / SPEND_LENDS > WR_GET(bank->spent);
+}
+
 bool wr_grow_from_others(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
 {
     bool busy = false;
     bool taken = manager->bank->roster_count > 1 && pool->layout->granular &&
+                 !wr_grow_spends(manager, pool, run_bytes) &&
                  wr_grow_prepare(manager, pool) &&
                  wr_grow_by_borrowing(manager, pool, run_bytes, false, &busy);
     wr_slab_trim_above(&manager->cache);
@@ -521,4 +536,11 @@ weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run
     wr_probe_driver(manager->bank);
     return pool->layout->granular ? wr_range_grow(manager, pool, run_bytes, full)
                                   : grow_page(manager, pool, run_bytes, tidy, full);
+}
+
+bool wr_grow_by_spending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    wr_probe_driver(manager->bank);
+    WR_COUNT(manager->bank->spent);
+    return wr_range_grow_new(manager, pool, run_bytes);
 }

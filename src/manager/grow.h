@@ -21,8 +21,16 @@ bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
 bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                           bool loose, bool *busy);
 
+/* Whether new granules come before other streams' memory: once for so many lends, and
+ * while `reserved` stays a little above the most that was ever in use. Streams that each
+ * have some more than they need now take less from each other. */
+bool wr_grow_spends(const wr_manager *manager, const wr_pool *pool, uint64_t run_bytes);
+
+/* New granules, with nothing moved there; no lock held. False: refused. */
+bool wr_grow_by_spending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
+
 /* Under the manager's lock, before the ladder: borrowing, for a pool of granules that
- * other streams may have some for. */
+ * other streams may have some for and that does not spend. */
 bool wr_grow_from_others(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 
 /* Another stream's unheld run that fits and has passed, through the bank: no driver call.

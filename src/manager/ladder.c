@@ -25,8 +25,9 @@ typedef struct ladder {
     wr_pool *pool;  /* it, or a later one while it is full */
     uint64_t run_bytes;
     wr_slice *slice;
-    bool full; /* the last refusal was the pool's own cap */
-    bool busy; /* a stream that may have room was at work, and not asked */
+    bool full;   /* the last refusal was the pool's own cap */
+    bool busy;   /* a stream that may have room was at work, and not asked */
+    bool spends; /* new granules are cheap: others are not asked yet */
     bool stalled, retried, driven;
     uint32_t climbs;
     uint64_t reclaimed; /* number of the last reclaim callback that was called */
@@ -61,7 +62,7 @@ static bool try_own(ladder *l, bool ask)
         }
         reserve(l);
     }
-    if (prepared && ask && l->slice == NULL && !is_over(l) &&
+    if (prepared && ask && !l->spends && l->slice == NULL && !is_over(l) &&
         wr_grow_prepare(manager, l->pool) &&
         wr_grow_by_borrowing(manager, l->pool, l->run_bytes, l->retried, &l->busy)) {
         reserve(l);
@@ -228,6 +229,14 @@ static bool make_room(ladder *l)
     return made;
 }
 
+/* A little new memory, or else what others have. */
+static bool spend(ladder *l)
+{
+    l->spends = false;
+    return (wr_grow_by_spending(l->manager, l->pool, l->run_bytes) && got_slice(l)) ||
+           (try_own(l, true) && (l->slice != NULL || is_over(l)));
+}
+
 static bool is_shortage(weir_result result)
 {
     return result == WEIR_OUT_OF_MEMORY || result == WEIR_LIMIT;
@@ -237,10 +246,11 @@ static bool is_shortage(weir_result result)
 static weir_result climb(ladder *l)
 {
     l->busy = false;
+    l->spends = !l->retried && wr_grow_spends(l->manager, l->pool, l->run_bytes);
     if (!try_own(l, true)) {
         return wr_error(WEIR_OUT_OF_HOST_MEMORY, "no host memory for a slice's record");
     }
-    if (l->slice != NULL || is_over(l) ||
+    if (l->slice != NULL || is_over(l) || (l->spends && spend(l)) ||
         (l->busy && wr_grow_by_lending(l->manager, l->pool, l->run_bytes, l->retried) &&
          got_slice(l)) ||
         (wr_grow_by_pooling(l->manager, l->pool, l->run_bytes) && got_slice(l))) {

@@ -374,6 +374,13 @@ weir_result wr_range_grow(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
     return result;
 }
 
+bool wr_range_grow_new(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
+{
+    growth g = growth_of(manager, pool, run_bytes, false);
+    g.backing.only_new = true;
+    return grow(&g) == WEIR_OK;
+}
+
 void wr_range_make_tight(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
 {
     growth g = growth_of(manager, pool, run_bytes, true);

@@ -12,6 +12,9 @@
 weir_result wr_range_grow(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                           bool *full);
 
+/* The same with new granules only. */
+bool wr_range_grow_new(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
+
 /* For a large request of a pool that is tight: makes the free run for it where it takes
  * the fewest whole granules, moving unheld ones there if need be, but never new ones. The
  * pool's best fit then finds it. If nothing comes of it, nothing is lost. With no lock

@@ -86,6 +86,39 @@ static void streams__at_work_keep_their_holes_and_lend_what_they_let_go(void **s
     rig_close(&r);
 }
 
+/* Two streams hold 100 MiB by turns until it has gone over from one to the other
+ * `lends` times; then the one that does not have it asks for so much. */
+static void check_after_lends(uint64_t limit_bytes, int lends, uint64_t bytes,
+                              uint64_t reserved_bytes)
+{
+    rig r = rig_open(NULL, NULL);
+    weir_stream *streams[2] = {r.stream, open_stream(r.device, "other")};
+    assert_ok(weir_device_limit(r.device, limit_bytes));
+    for (int i = 0; i <= lends; i++) {
+        drop(make(streams[i % 2], 100 * MIB, NULL));
+    }
+    drop(make(streams[(lends + 1) % 2], bytes, NULL));
+    weir_usage usage = usage_of(r.device);
+    bool borrowed = reserved_bytes == 100 * MIB;
+    assert_int_equal(usage.lends, lends + borrowed);
+    assert_int_equal(usage.reserved_bytes, reserved_bytes);
+    drop(make(streams[(lends + 1) % 2], 50 * MIB, NULL)); /* once is enough for now */
+    assert_int_equal(usage_of(r.device).reserved_bytes, reserved_bytes);
+    assert_consistent(&r);
+    assert_ok(weir_stream_close(streams[1]));
+    rig_close(&r);
+}
+
+/* A twelfth of 100 MiB is 8.33 MiB. */
+static void streams__that_often_borrow_get_a_little_new_memory_first(void **state)
+{
+    (void)state;
+    check_after_lends(0, 15, 8 * MIB, 100 * MIB);
+    check_after_lends(0, 16, 8 * MIB, 108 * MIB);
+    check_after_lends(0, 16, 10 * MIB, 100 * MIB);
+    check_after_lends(100 * MIB, 16, 8 * MIB, 100 * MIB);
+}
+
 /* The other stream asks for 6 MiB when there are 2 MiB left, and 4 MiB in the hole. */
 static void check_hole_is_last_resort(uint64_t capacity_bytes, uint64_t limit_bytes)
 {
@@ -306,6 +339,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams__lend_to_each_other_without_the_driver),
         cmocka_unit_test(streams__at_work_keep_their_holes_and_lend_what_they_let_go),
+        cmocka_unit_test(streams__that_often_borrow_get_a_little_new_memory_first),
         cmocka_unit_test(streams__at_work_give_their_holes_before_a_request_fails),
         cmocka_unit_test(streams__a_closed_streams_memory_serves_the_next),
         cmocka_unit_test(streams__a_close_that_cannot_record_a_fence_hands_nothing_out),
