@@ -395,6 +395,15 @@ static uint64_t page_bytes_for(const wr_pool *pool, uint64_t run_bytes)
     return page < run_bytes ? round_up(run_bytes, WR_UNIT_BYTES) : page;
 }
 
+uint64_t wr_grow_least_bytes(const wr_pool *pool, const wr_request *request)
+{
+    uint64_t run_bytes = wr_request_run_bytes(request);
+    if (pool->layout->whole) {
+        return page_bytes_for(pool, run_bytes);
+    }
+    return pool->layout->exact ? run_bytes : request->extent_bytes;
+}
+
 /* Under the lock, before a page is asked for. */
 static uint64_t plan_page(wr_pool *pool, uint64_t run_bytes)
 {

@@ -49,6 +49,9 @@ bool wr_grow_by_pooling(wr_manager *manager, wr_pool *pool, uint64_t run_bytes);
 weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                                 bool tidy, bool *full);
 
+/* What a request takes of new memory, at least: where pages are handed out whole, one. */
+uint64_t wr_grow_least_bytes(const wr_pool *pool, const wr_request *request);
+
 /* Counts bytes that are about to be asked for, in the class and the bank. */
 weir_result wr_grow_promise(wr_bank *bank, wr_class *class, uint64_t bytes, bool *full);
 

@@ -8,6 +8,7 @@
 #include "harvest.h"
 #include "route.h"
 #include "shortage.h"
+#include "tags.h"
 #include "waits.h"
 
 #include "base/fork.h"
@@ -237,6 +238,24 @@ static bool spend(ladder *l)
            (try_own(l, true) && (l->slice != NULL || is_over(l)));
 }
 
+/* Before anything grows: new memory may be more than what the tag was charged, in a later
+ * pool for one. False, and it is over, if the tag's limit has no room for that. */
+static bool may_grow(ladder *l)
+{
+    wr_charge *charge = l->charge;
+    uint64_t before, bytes = wr_grow_least_bytes(l->pool, &l->request);
+    if (charge == NULL || bytes <= charge->bytes) {
+        return true;
+    }
+    if (!wr_tags_charge(wr_tags_get(l->bank, l->request.tag), bytes - charge->bytes,
+                        &before)) {
+        charge->over_bytes = bytes;
+        return false;
+    }
+    charge->bytes = bytes;
+    return true;
+}
+
 static bool is_shortage(weir_result result)
 {
     return result == WEIR_OUT_OF_MEMORY || result == WEIR_LIMIT;
@@ -253,7 +272,8 @@ static weir_result climb(ladder *l)
     if (l->slice != NULL || is_over(l) || (l->spends && spend(l)) ||
         (l->busy && wr_grow_by_lending(l->manager, l->pool, l->run_bytes, l->retried) &&
          got_slice(l)) ||
-        (wr_grow_by_pooling(l->manager, l->pool, l->run_bytes) && got_slice(l))) {
+        (wr_grow_by_pooling(l->manager, l->pool, l->run_bytes) && got_slice(l)) ||
+        !may_grow(l)) {
         return WEIR_OK;
     }
     WR_TRY(wr_grow_from_driver(l->manager, l->pool, l->run_bytes, !l->retried, &l->full));

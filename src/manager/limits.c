@@ -24,14 +24,11 @@ static void drain_all(wr_bank *bank)
     }
 }
 
-/* The least that the request takes: where its pool hands out pages whole, all that it
- * needs to be aligned. */
 static uint64_t least_bytes(wr_manager *manager, const wr_request *request)
 {
-    uint64_t run_bytes = wr_request_run_bytes(request);
-    const wr_pool *pool = wr_route_find(manager, 0, request, run_bytes);
-    bool whole = pool != NULL && (pool->layout->whole || pool->layout->exact);
-    return whole ? run_bytes : request->extent_bytes;
+    const wr_pool *pool =
+        wr_route_find(manager, 0, request, wr_request_run_bytes(request));
+    return pool != NULL ? wr_grow_least_bytes(pool, request) : request->extent_bytes;
 }
 
 /* Counts the request's extent for its tag; false when its limit has no room even then. */

@@ -137,7 +137,8 @@ static void remember_dropped(model *m, const model_buffer *buffer)
     bool waits = false;
     for (unsigned s = 0; s < MODEL_SLOTS; s++) {
         bool uses = s == buffer->stream || (buffer->used_on >> s & 1) != 0;
-        if (uses && m->streams[s].queued > m->streams[s].done) {
+        const model_stream *used = &m->streams[s];
+        if (uses && used->queued > used->done && used->queued > used->perhaps_done) {
             dropped.waits_for[s] = m->streams[s].queued;
             waits = true;
         }
@@ -247,12 +248,22 @@ void model_stream_waits(model *m, unsigned stream, unsigned awaited)
     }
 }
 
+/* All work of closed streams has completed, so that no live buffer is used by it: what
+ * closes later is other work. */
+static void finish_ended(model *m)
+{
+    m->streams[MODEL_ENDED].done = m->streams[MODEL_ENDED].queued;
+    for (unsigned i = 0; i < m->live_count; i++) {
+        m->live[i].used_on &= ~(1U << MODEL_ENDED);
+    }
+}
+
 /* Closed streams' work is ordered in ways that the model does not follow: it is taken as
  * complete as soon as any other is, together with what it was ordered behind. */
 void model_stream_finished(model *m, unsigned stream)
 {
     m->streams[stream].done = m->streams[stream].queued;
-    m->streams[MODEL_ENDED].done = m->streams[MODEL_ENDED].queued;
+    finish_ended(m);
     for (unsigned s = 0; s < MODEL_SLOTS; s++) {
         raise(&m->streams[s].done, m->streams[stream].reach[s]);
         raise(&m->streams[s].done, m->streams[MODEL_ENDED].reach[s]);
@@ -309,7 +320,8 @@ static bool is_idle(const model *m, unsigned stream)
 }
 
 /* A host wait inside a call completes work that the model cannot know of: it then forgets
- * what it guarded, which makes it weaker, never wrong. */
+ * what it guarded, and guards nothing by work that was queued before, which makes it
+ * weaker, never wrong. */
 void model_notice_waits(model *m)
 {
     weir_sim_ledger ledger;
@@ -321,7 +333,9 @@ void model_notice_waits(model *m)
     }
     m->host_waits = waits;
     m->dropped_count = 0;
+    finish_ended(m);
     for (unsigned s = 0; s < MODEL_SLOTS; s++) {
+        m->streams[s].perhaps_done = m->streams[s].queued;
         if (is_idle(m, s)) {
             m->streams[s].done = m->streams[s].queued;
         }

@@ -55,6 +55,7 @@ typedef struct model_dropped {
 typedef struct model_stream {
     weir_stream *handle;   /* NULL: not open */
     uint64_t queued, done; /* numbers of work */
+    uint64_t perhaps_done; /* a host wait may have completed it */
     uint64_t
         reach[MODEL_SLOTS]; /* work of other streams that its queued work waits for */
     uint64_t in_use_bytes, live_count;
