@@ -91,6 +91,16 @@ _Bool wr_host_commit(void *memory, size_t bytes)
     return !must_fail() && mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
+void *wr_host_map(size_t bytes)
+{
+    void *memory = wr_host_reserve(bytes);
+    if (memory != NULL && !wr_host_commit(memory, bytes)) {
+        wr_host_unreserve(memory, bytes);
+        return NULL;
+    }
+    return memory;
+}
+
 void wr_host_unreserve(void *memory, size_t bytes)
 {
     if (memory != NULL) {

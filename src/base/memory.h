@@ -22,6 +22,9 @@ _Bool wr_host_grow(void **array, size_t *capacity, size_t needed, size_t element
 void *wr_host_reserve(size_t bytes);
 /* Makes a part of a reservation readable and writable, zeroed; false when it cannot. */
 _Bool wr_host_commit(void *memory, size_t bytes);
+/* Both at once, for large tables: what is never touched takes no memory. NULL: none. */
+void *wr_host_map(size_t bytes);
+/* For both kinds. */
 void wr_host_unreserve(void *memory, size_t bytes);
 
 /* For tests: the nth call from now on (1 is the next) fails once; 0 clears. */

@@ -27,17 +27,12 @@ static size_t range_bytes(size_t words)
 wr_region *wr_region_create_range(uint64_t bytes, uint64_t granule_bytes)
 {
     uint64_t words = (bytes / granule_bytes + WORD_BITS - 1) / WORD_BITS;
-    wr_region *region = wr_host_reserve(range_bytes(words));
-    if (region == NULL) {
-        return NULL;
+    wr_region *region = wr_host_map(range_bytes(words));
+    if (region != NULL) {
+        region->bytes = bytes;
+        region->word_count = words;
+        region->is_range = true;
     }
-    if (!wr_host_commit(region, range_bytes(words))) {
-        wr_host_unreserve(region, range_bytes(words));
-        return NULL;
-    }
-    region->bytes = bytes;
-    region->word_count = words;
-    region->is_range = true;
     return region;
 }
 

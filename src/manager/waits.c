@@ -336,12 +336,8 @@ bool wr_waits_poll(wr_manager *manager)
 
 void wr_waits_catch_up(wr_manager *manager, bool fence)
 {
-    if (manager->batch != 0) {
-        wr_waits_close_batch(manager);
-    }
-    if (manager->groups != 0) {
-        wr_waits_poll(manager);
-    }
+    wr_waits_close_batch(manager);
+    wr_waits_poll(manager);
     wr_epochs_settle(manager, fence);
 }
 

@@ -64,9 +64,8 @@ static bool create_arrays(wr_page *page)
     size_t count = page->granule_count;
     page->storage_bytes =
         count * (sizeof(wr_granule) + 2 * sizeof(uint64_t)) + sizeof(uint64_t);
-    page->storage = wr_host_reserve(page->storage_bytes);
-    if (page->storage == NULL || !wr_host_commit(page->storage, page->storage_bytes)) {
-        wr_host_unreserve(page->storage, page->storage_bytes);
+    page->storage = wr_host_map(page->storage_bytes);
+    if (page->storage == NULL) {
         return false;
     }
     page->granules = page->storage;
