@@ -72,7 +72,7 @@ static uint64_t passed_stretch(const wr_pool *pool, const wr_slice *slice,
     }
     for (uint32_t begin = at; at < end && best < enough; at = next) {
         next = wr_page_chunk_end(page, at);
-        if (!wr_moment_has_passed(pool->moment, wr_page_chunk_mark(page, at, next))) {
+        if (!wr_moment_has_passed(pool->moment, page->marks[at])) {
             begin = next;
         } else if ((next - begin) * page->granule_bytes > best) {
             best = (next - begin) * page->granule_bytes;

@@ -82,7 +82,8 @@ uint64_t wr_guard_bank_event(const wr_slice *slice)
     const wr_page *page = wr_page_get(slice->page);
     uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
     uint64_t newest = 0;
-    for (uint32_t g = wr_page_granule(page, slice->address); g <= last; g++) {
+    for (uint32_t g = wr_page_granule(page, slice->address); g <= last;
+         g = wr_page_chunk_end(page, g)) {
         newest = page->marks[g] > newest ? page->marks[g] : newest;
     }
     return newest >> WR_TICK_BITS;

@@ -127,13 +127,9 @@ static uint32_t same_mark_end(const wr_page *page, uint32_t first, uint32_t end,
                               uint64_t *mark)
 {
     uint32_t next = wr_page_chunk_end(page, first);
-    *mark = wr_page_chunk_mark(page, first, next);
-    while (next < end) {
-        uint32_t after = wr_page_chunk_end(page, next);
-        if (wr_page_chunk_mark(page, next, after) != *mark) {
-            break;
-        }
-        next = after;
+    *mark = page->marks[first];
+    while (next < end && page->marks[next] == *mark) {
+        next = wr_page_chunk_end(page, next);
     }
     return next;
 }

@@ -188,6 +188,9 @@ static weir_result open_range(growth *g)
     uint64_t address = 0;
     WR_TRY(bank->table->range_reserve(bank->driver, bytes, &address));
     wr_page *page = wr_page_create(address, bytes, bank->granule_bytes, NULL);
+    if (page != NULL) {
+        page->in_chunks = bank->properties.chunk_bytes != 0;
+    }
     wr_lock_take(&bank->lock);
     if (page != NULL && g->class->range == NULL) {
         g->class->range = page;

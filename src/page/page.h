@@ -19,7 +19,7 @@
  *      owner      |    A    |    A    |   bank  |    B    |    B    |
  *      slices     [ held ][ free     ][  bare  ][ held ][   free   ]
  *
- * Guards: granule g's mark and borders belong to its owner's lock. `owner` itself is
+ * Guards: granule g's borders and its chunk's mark belong to its owner's lock. `owner` itself is
  * written under the locks of both the old and the new owner, and read by either. */
 #ifndef WR_PAGE_PAGE_H
 #define WR_PAGE_PAGE_H
@@ -43,7 +43,7 @@ typedef struct wr_page {
     uint64_t address;
     uint64_t bytes;
     uint64_t granule_bytes; /* = bytes for a whole page */
-    uint64_t *marks;        /* per granule: time of last release */
+    uint64_t *marks;        /* per chunk, at its first granule: time of last release */
     wr_granule *granules;
     _Atomic uint64_t *chunks; /* per granule and one behind: how many of its chunk lie
                                  before it, and << 32 behind it; 0 for bare ones */
@@ -55,6 +55,7 @@ typedef struct wr_page {
     uint32_t id;
     uint32_t next_spare;
     uint32_t touched; /* granules from here on have always been bare */
+    bool in_chunks;   /* constant: granules may come in chunks */
     bool outdated;    /* serves no new requests; goes back when empty */
     bool passed_over; /* unheld when another page had to be asked for */
     uint8_t wear;     /* exclusive: checks that found it unheld, less its requests */
@@ -136,17 +137,6 @@ void wr_page_set_chunks(wr_page *page, uint64_t address, uint64_t bytes,
 void wr_page_copy_chunks(wr_page *page, uint64_t to, const wr_page *source, uint64_t from,
                          uint64_t bytes);
 
-/* The mark of the granule in the chunk [first, end) that was released last. */
-static inline uint64_t wr_page_chunk_mark(const wr_page *page, uint32_t first,
-                                          uint32_t end)
-{
-    uint64_t mark = page->marks[first];
-    for (uint32_t g = first + 1; g < end; g++) {
-        mark = page->marks[g] > mark ? page->marks[g] : mark;
-    }
-    return mark;
-}
-
 /* Whether another process may still have the memory. */
 static inline bool wr_page_is_abroad(const wr_page *page)
 {
@@ -182,18 +172,33 @@ static inline uint64_t wr_page_settled_bytes(const wr_page *page, const wr_momen
     uint64_t count = 0;
     for (uint32_t g = first, next; g < end; g = next) {
         next = wr_page_chunk_end(page, g);
-        uint64_t mark = wr_page_chunk_mark(page, g, next);
-        count += wr_moment_has_passed(moment, mark) ? next - g : 0;
+        count += wr_moment_has_passed(moment, page->marks[g]) ? next - g : 0;
     }
     return count * page->granule_bytes;
 }
 
-/* Leaves a mark on every granule that the slice touches. */
+/* Leaves a mark on the chunks from that of `granule` to that of `last`. */
+static inline void wr_page_mark_chunks(wr_page *page, uint64_t granule, uint64_t last,
+                                       uint64_t mark)
+{
+    uint64_t chunk = atomic_load_explicit(&page->chunks[granule], memory_order_relaxed);
+    page->marks[granule - (uint32_t)chunk] = mark;
+    for (uint64_t next; (next = granule + 1 + (chunk >> 32)) <= last; granule = next) {
+        chunk = atomic_load_explicit(&page->chunks[next], memory_order_relaxed);
+        page->marks[next] = mark;
+    }
+}
+
+/* Leaves a mark on every chunk that the slice touches. */
 static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t mark)
 {
     uint64_t begin = slice->address - page->address;
     uint64_t last = (begin + slice->extent_bytes - 1) >> page->granule_shift;
     uint64_t granule = begin >> page->granule_shift;
+    if (WR_UNLIKELY(page->in_chunks)) {
+        wr_page_mark_chunks(page, granule, last, mark);
+        return;
+    }
     uint64_t *marks = page->marks;
     if (marks[granule] != mark) { /* eight granules, of several streams, share a line */
         marks[granule] = mark;

@@ -18,7 +18,7 @@ static void close_chunk(walk *w)
 {
     uint32_t end = wr_page_chunk_end(w->page, w->granule);
     bool passed =
-        wr_moment_has_passed(w->moment, wr_page_chunk_mark(w->page, w->granule, end)) &&
+        wr_moment_has_passed(w->moment, w->page->marks[w->granule]) &&
         !wr_page_is_abroad(w->page);
     if (w->free_bytes < (end - w->granule) * w->page->granule_bytes) {
         w->totals->pinned += w->free_bytes;

@@ -223,7 +223,9 @@ void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
     while (slice != NULL) {
         wr_slice *next = wr_index_next(pool->kept, slice);
         wr_page *page = wr_page_get(slice->page);
-        uint64_t tick = page->marks[wr_page_granule(page, slice->address)] & WR_TICK_MASK;
+        uint32_t granule = wr_page_granule(page, slice->address);
+        uint64_t tick =
+            page->marks[wr_page_chunk_begin(page, granule)] & WR_TICK_MASK;
         if (((now_tick - tick) & WR_TICK_MASK) >= min_age) {
             wr_index_remove(pool->kept, slice);
             slice->state = WR_SLICE_STATE_FREE;
@@ -313,9 +315,9 @@ void wr_pool_enter(wr_pool *pool, wr_slice *slice)
     uint32_t last = wr_page_granule(page, wr_slice_end(slice) - 1);
     uint64_t entry = pool->manager == NULL ? pool->moment->mark & ~WR_TICK_MASK : 0;
     uint64_t unheld_tick = pool->unheld_tick;
-    for (uint64_t *mark = &page->marks[first]; mark <= &page->marks[last]; mark++) {
-        uint64_t tick = *mark & WR_TICK_MASK;
-        *mark = tick | entry;
+    for (uint32_t g = first; g <= last; g = wr_page_chunk_end(page, g)) {
+        uint64_t tick = page->marks[g] & WR_TICK_MASK;
+        page->marks[g] = tick | entry;
         unheld_tick = tick < unheld_tick ? tick : unheld_tick;
     }
     pool->unheld_tick = unheld_tick;

@@ -263,12 +263,16 @@ static void a_chunk__has_passed_with_the_last_release_in_it(void **state)
 {
     (void)state;
     rig r = open_rig(GRANULE);
-    wr_page_set_chunks(r.page, ADDRESS, 4 * GRANULE, 2 * GRANULE);
-    r.page->marks[1] = 10; /* not below what has passed */
-    assert_int_equal(wr_page_chunk_mark(r.page, 0, 2), 10);
-    assert_int_equal(wr_page_settled_bytes(r.page, &r.moment, 0, 4), 2 * GRANULE);
-    r.page->marks[1] = 9;
-    assert_int_equal(wr_page_settled_bytes(r.page, &r.moment, 0, 4), 4 * GRANULE);
+    r.page->in_chunks = true;
+    wr_page_set_chunks(r.page, ADDRESS, 6 * GRANULE, 2 * GRANULE);
+    wr_slice inside = {.address = ADDRESS + GRANULE + 512, .extent_bytes = 256};
+    wr_page_mark(r.page, &inside, 10); /* not below what has passed */
+    assert_int_equal(wr_page_settled_bytes(r.page, &r.moment, 0, 6), 4 * GRANULE);
+    wr_slice across = {.address = ADDRESS + 3 * GRANULE, .extent_bytes = 2 * GRANULE};
+    wr_page_mark(r.page, &across, 10); /* the end of the second, the start of the third */
+    assert_int_equal(wr_page_settled_bytes(r.page, &r.moment, 0, 6), 0);
+    wr_page_mark(r.page, &inside, 9);
+    assert_int_equal(wr_page_settled_bytes(r.page, &r.moment, 0, 6), 2 * GRANULE);
     close_rig(&r);
 }
 
