@@ -342,7 +342,7 @@ static weir_result fill(wr_backing *b, bool may_move)
         find_loot(b, !alone);
     }
     weir_result result = WEIR_OK;
-    if (may_move && pool_of(b)->careful && !b->tight) {
+    if (may_move && pool_of(b)->in_chunks && !b->tight) {
         result = trade_in(b, !alone);
     }
     if (result == WEIR_OK) {

@@ -18,8 +18,12 @@
 #define MIB (UINT64_C(1) << 20)
 #define LEND_CANDIDATES 16
 #define LEND_REQUESTS 32u /* granules for so many such requests at once, if there */
-#define SPEND_LENDS 16u   /* new memory before lending: once for so many lends... */
-#define SPEND_SHARE 12u   /* ...while reserved is this part above the peak of in_use */
+/* New memory before lending: once for so many lends, while reserved is this part above
+ * the peak of in_use, in chunks that one. A chunk goes from stream to stream as a whole,
+ * and only when nobody holds any of it, so streams need more of their own. */
+#define SPEND_LENDS 16u
+#define SPEND_SHARE 12u
+#define SPEND_SHARE_IN_CHUNKS 2u
 #define SHARING_ALLOCATIONS 256u
 
 uint64_t wr_request_run_bytes(const wr_request *request)
@@ -248,8 +252,27 @@ static bool hand_over(wr_manager *lender, wr_pool *pool, uint64_t run_bytes, boo
     return true;
 }
 
-/* The next stream that may have something to lend, pinned; `*step` counts them round from
- * the manager's own. */
+/* Under the roster's lock: the stream that has most unheld, which will miss it least;
+ * where all have little of their own that is the one that was just at work, and it will.
+ */
+static wr_manager *richest(const wr_manager *manager, const wr_pool *pool)
+{
+    const wr_bank *bank = manager->bank;
+    wr_manager *found = NULL;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < bank->roster_count && pool->in_chunks; i++) {
+        wr_manager *other = bank->roster[i];
+        uint64_t free = other == NULL ? 0 : WR_GET(other->pools[pool->number].books.free);
+        if (free > most && other != manager) {
+            most = free;
+            found = other;
+        }
+    }
+    return found;
+}
+
+/* The next stream that may have something to lend, pinned: in chunks the richest, then
+ * the others in their turn. `*step` counts them round from the manager's own place. */
 static wr_manager *next_lender(const wr_manager *manager, const wr_pool *pool,
                                uint64_t run_bytes, bool loose, uint32_t *step)
 {
@@ -257,9 +280,12 @@ static wr_manager *next_lender(const wr_manager *manager, const wr_pool *pool,
     wr_manager *found = NULL;
     wr_lock_take(&bank->roster_lock);
     uint32_t count = bank->roster_count;
-    while (found == NULL && ++*step < count) {
+    while (found == NULL && *step < count) {
         uint32_t slot = manager->slot + *step;
-        wr_manager *lender = bank->roster[slot < count ? slot : slot - count];
+        wr_manager *lender = *step == 0
+                                 ? richest(manager, pool)
+                                 : bank->roster[slot < count ? slot : slot - count];
+        ++*step;
         if (lender != NULL && may_lend(lender, pool->number, run_bytes, loose)) {
             found = lender;
             found->pins++;
@@ -304,8 +330,9 @@ bool wr_grow_spends(const wr_manager *manager, const wr_pool *pool, uint64_t run
         return false;
     }
     uint64_t peak = WR_GET(bank->peak_in_use);
+    uint64_t share = pool->in_chunks ? SPEND_SHARE_IN_CHUNKS : SPEND_SHARE;
     return WR_GET(bank->reserved) + round_up(run_bytes, pool->granule_bytes) <=
-               peak + peak / SPEND_SHARE &&
+               peak + peak / share &&
            WR_GET(bank->events.lends) / SPEND_LENDS > WR_GET(bank->spent);
 }
 

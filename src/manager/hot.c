@@ -89,6 +89,7 @@ wr_slice *wr_hot_enter(wr_manager *manager, wr_pool *pool, wr_slice *slice,
     }
     if (bytes > WR_OWN(pool->books.largest)) {
         WR_PUT(pool->books.largest, bytes);
+        wr_pool_heed(pool);
     }
     if (is_of_interest(manager, WR_OWN(manager->in_use))) {
         wr_manager_heed(manager);
@@ -207,7 +208,7 @@ static AWAY weir_result create_with_a_look(wr_manager *manager, uint64_t bytes,
         wr_manager_unlock(manager);
         return create_slowly(manager, bytes, tag, buffer);
     }
-    if (pool->careful && extent_bytes >= WR_CAREFUL_BYTES) {
+    if (wr_pool_wants_care(pool, extent_bytes)) {
         return create_carefully(manager, bytes, tag, buffer, pool);
     }
     uint64_t bin = wr_index_find_bin(pool->index, wr_index_bin(extent_bytes));

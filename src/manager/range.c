@@ -292,7 +292,7 @@ static void settle_piece(growth *g, const wr_piece *p)
 static void begin_tight(const growth *g, uint64_t made)
 {
     uint64_t entered = WR_OWN(g->pool->books.entered);
-    if (!g->pool->careful || made >= WR_GET(g->bank->reserved) / TIGHT_SHARE) {
+    if (!g->pool->in_chunks || made >= WR_GET(g->bank->reserved) / TIGHT_SHARE) {
         wr_pool_begin_tight(g->pool,
                             entered >= TIGHT_WARM_UP ? entered + TIGHT_REQUESTS : 0);
     }

@@ -19,8 +19,9 @@
  *      owner      |    A    |    A    |   bank  |    B    |    B    |
  *      slices     [ held ][ free     ][  bare  ][ held ][   free   ]
  *
- * Guards: granule g's borders and its chunk's mark belong to its owner's lock. `owner` itself is
- * written under the locks of both the old and the new owner, and read by either. */
+ * Guards: granule g's borders and its chunk's mark belong to its owner's lock. `owner`
+ * itself is written under the locks of both the old and the new owner, and read by
+ * either. */
 #ifndef WR_PAGE_PAGE_H
 #define WR_PAGE_PAGE_H
 

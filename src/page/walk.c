@@ -17,9 +17,8 @@ typedef struct walk {
 static void close_chunk(walk *w)
 {
     uint32_t end = wr_page_chunk_end(w->page, w->granule);
-    bool passed =
-        wr_moment_has_passed(w->moment, w->page->marks[w->granule]) &&
-        !wr_page_is_abroad(w->page);
+    bool passed = wr_moment_has_passed(w->moment, w->page->marks[w->granule]) &&
+                  !wr_page_is_abroad(w->page);
     if (w->free_bytes < (end - w->granule) * w->page->granule_bytes) {
         w->totals->pinned += w->free_bytes;
     } else if (passed) {

@@ -98,7 +98,7 @@ wr_slice *wr_pool_try_reserve(wr_pool *pool, uint64_t extent_bytes)
     } else if (pool->layout->whole) {
         return reuse_page(pool, extent_bytes, pool->layout->slack_shift);
     }
-    if (pool->careful && extent_bytes >= WR_CAREFUL_BYTES) {
+    if (wr_pool_wants_care(pool, extent_bytes)) {
         return wr_pool_try_reserve_careful(pool, extent_bytes);
     }
     uint64_t bin = wr_index_find_bin(pool->index, wr_index_bin(extent_bytes));
@@ -224,8 +224,7 @@ void wr_pool_flush_kept(wr_pool *pool, uint64_t now_tick, uint64_t min_age)
         wr_slice *next = wr_index_next(pool->kept, slice);
         wr_page *page = wr_page_get(slice->page);
         uint32_t granule = wr_page_granule(page, slice->address);
-        uint64_t tick =
-            page->marks[wr_page_chunk_begin(page, granule)] & WR_TICK_MASK;
+        uint64_t tick = page->marks[wr_page_chunk_begin(page, granule)] & WR_TICK_MASK;
         if (((now_tick - tick) & WR_TICK_MASK) >= min_age) {
             wr_index_remove(pool->kept, slice);
             slice->state = WR_SLICE_STATE_FREE;

@@ -47,7 +47,7 @@ typedef struct wr_pool {
     wr_page *plain_range;       /* the same, if the pool is plain; else NULL */
     uint64_t hot_bytes;         /* larger requests need a second look; see wr_pool_heed */
     bool plain;                 /* cuts slices from free runs: neither whole nor exact */
-    bool careful;               /* its granules come in chunks: see tight.c */
+    bool in_chunks;             /* its granules may come in chunks: see tight.c */
     uint32_t number;            /* its place in the preset */
     uint64_t granule_bytes;     /* of its ranges; 0: it has whole pages */
     wr_counter chunks_made;     /* for this pool, by the driver */
@@ -95,8 +95,15 @@ static inline void wr_pool_begin_tight(wr_pool *pool, uint64_t until)
 
 /* Where a driver is paid by chunk, chunks are large, and a cut through one pins the rest
  * of it. A request of WR_CAREFUL_BYTES or more then takes, among the tightest runs, the
- * one that keeps most whole chunks. */
+ * one that keeps most whole chunks; not before the pool has had a request beyond
+ * WR_CARE_FROM_BYTES, since what smaller ones leave serves the next of them. */
 #define WR_CAREFUL_BYTES (UINT64_C(8) << 20)
+#define WR_CARE_FROM_BYTES (UINT64_C(32) << 20)
+static inline bool wr_pool_wants_care(const wr_pool *pool, uint64_t extent_bytes)
+{
+    return pool->in_chunks && extent_bytes >= WR_CAREFUL_BYTES &&
+           WR_OWN(pool->books.largest) > WR_CARE_FROM_BYTES;
+}
 wr_slice *wr_pool_try_reserve_careful(wr_pool *pool, uint64_t extent_bytes);
 
 /* Requests are hot up to the largest so far, while they are cut from the range without
@@ -104,9 +111,10 @@ wr_slice *wr_pool_try_reserve_careful(wr_pool *pool, uint64_t extent_bytes);
 static inline void wr_pool_heed(wr_pool *pool)
 {
     bool hot = pool->plain_range != NULL && !wr_pool_is_tight(pool);
-    uint64_t most = pool->careful ? WR_CAREFUL_BYTES - WR_UNIT_BYTES : UINT64_MAX;
     uint64_t largest = WR_OWN(pool->books.largest);
-    pool->hot_bytes = !hot ? 0 : largest < most ? largest : most;
+    uint64_t most =
+        wr_pool_wants_care(pool, largest) ? WR_CAREFUL_BYTES - WR_UNIT_BYTES : largest;
+    pool->hot_bytes = hot ? most : 0;
 }
 
 /* The pool has slices of a range from now on. */
