@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Time and instructions of allocators on one trace.
  *
- *     bench_pairs time TRACE REPEATS PEER...         nanoseconds per pair, each repeat in
- * turn bench_pairs instructions TRACE OPERATIONS PEER under callgrind: the second half of
- * so many bench_pairs latency TRACE PEER                 p99.9 of single calls,
- * nanoseconds bench_pairs threads TRACE REPEATS PEER         one thread, and two on two
- * streams
+ *  - bench_pairs time TRACE REPEATS PEER...: nanoseconds per pair, each repeat in turn
+ *  - bench_pairs instructions TRACE OPERATIONS PEER: of so many, under callgrind
+ *  - bench_pairs threads TRACE REPEATS PEER: one thread, two on two streams, and two in
+ *    processes of their own, which share nothing but the machine
+ *  - bench_pairs latency TRACE PEER: p99.9 of single calls, nanoseconds
  *
+ * All but the last measure the second half: in the first the allocator gets its memory.
  * Prints a line per measurement: words, then numbers. A pair is two operations. */
 #define _GNU_SOURCE
 #include "child.h"
@@ -17,6 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -53,6 +57,26 @@ static const wr_bench_peer *find_peer(const char *name)
     return peer;
 }
 
+/* Behind so many operations. */
+static size_t end_of(uint64_t operations)
+{
+    size_t end = 0;
+    for (uint64_t seen = 0; end < trace.op_count && seen < operations; end++) {
+        seen += trace.ops[end].kind != WR_TRACE_KIND_MARK;
+    }
+    return end;
+}
+
+static size_t half_of(uint64_t operations)
+{
+    return end_of(operations / 2);
+}
+
+static double pairs_behind_half(uint64_t operations)
+{
+    return (double)(operations - operations / 2) / 2;
+}
+
 /* ---- time ---- */
 
 static bool measure_time(void *context, double *numbers)
@@ -63,9 +87,13 @@ static bool measure_time(void *context, double *numbers)
     if (!peer->open(trace.stream_count)) {
         return false;
     }
+    size_t half = half_of(trace.operation_count);
+    if (!play(peer, slots, 0, half, 0)) {
+        return false;
+    }
     double start = wr_bench_now_ns();
-    bool ok = play(peer, slots, 0, trace.op_count, 0);
-    *numbers = (wr_bench_now_ns() - start) / ((double)trace.operation_count / 2);
+    bool ok = play(peer, slots, half, trace.op_count, 0);
+    *numbers = (wr_bench_now_ns() - start) / pairs_behind_half(trace.operation_count);
     return ok;
 }
 
@@ -84,21 +112,12 @@ static void print_times(uint64_t repeats, char **names)
 
 /* ---- instructions ---- */
 
-static size_t end_of(uint64_t operations)
-{
-    size_t end = 0;
-    for (uint64_t seen = 0; end < trace.op_count && seen < operations; end++) {
-        seen += trace.ops[end].kind != WR_TRACE_KIND_MARK;
-    }
-    return end;
-}
-
 static void count_instructions(uint64_t operations, const char *name)
 {
     if (operations > trace.operation_count) {
         operations = trace.operation_count;
     }
-    size_t half = end_of(operations / 2);
+    size_t half = half_of(operations);
     size_t end = end_of(operations);
     const wr_bench_peer *peer = find_peer(name);
     wr_bench_slot *slots = wr_bench_memory(trace.slot_count, sizeof *slots);
@@ -111,7 +130,7 @@ static void count_instructions(uint64_t operations, const char *name)
     if (!ok) {
         wr_bench_fail("%s cannot play the trace", name);
     }
-    printf("pairs %s %.1f\n", name, (double)(operations - operations / 2) / 2);
+    printf("pairs %s %.1f\n", name, pairs_behind_half(operations));
 }
 
 /* ---- latency ---- */
@@ -222,7 +241,7 @@ static void print_latency(const char *name)
 typedef struct worker {
     const wr_bench_peer *peer;
     pthread_barrier_t *barrier;
-    uint32_t number;
+    uint32_t processor, stream;
     double spent_ns;
     bool ok;
 } worker;
@@ -231,10 +250,13 @@ static void *work(void *argument)
 {
     worker *me = argument;
     wr_bench_slot *slots = wr_bench_memory(trace.slot_count, sizeof *slots);
-    wr_bench_pin(me->number);
+    wr_bench_pin(me->processor);
+    size_t half = half_of(trace.operation_count);
+    pthread_barrier_wait(me->barrier);
+    me->ok = play(me->peer, slots, 0, half, me->stream);
     pthread_barrier_wait(me->barrier);
     double start = wr_bench_now_ns();
-    me->ok = play(me->peer, slots, 0, trace.op_count, me->number);
+    me->ok = me->ok && play(me->peer, slots, half, trace.op_count, me->stream);
     me->spent_ns = wr_bench_now_ns() - start;
     return NULL;
 }
@@ -255,7 +277,8 @@ static bool measure_team(void *context, double *numbers)
         return false;
     }
     for (uint32_t i = 0; i < asked->size; i++) {
-        workers[i] = (worker){.peer = asked->peer, .barrier = &barrier, .number = i};
+        workers[i] = (worker){
+            .peer = asked->peer, .barrier = &barrier, .processor = i, .stream = i};
         if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0) {
             return false;
         }
@@ -266,8 +289,41 @@ static bool measure_team(void *context, double *numbers)
         ok = ok && workers[i].ok;
         *numbers = workers[i].spent_ns > *numbers ? workers[i].spent_ns : *numbers;
     }
-    *numbers /= (double)trace.operation_count / 2;
+    *numbers /= pairs_behind_half(trace.operation_count);
     return ok;
+}
+
+typedef struct pair_of_processes {
+    pthread_barrier_t barrier;
+    worker workers[2];
+} pair_of_processes;
+
+static bool measure_processes(void *context, double *numbers)
+{
+    const wr_bench_peer *peer = context;
+    pair_of_processes *both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_t shared;
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    if (both == MAP_FAILED || pthread_barrier_init(&both->barrier, &shared, 2) != 0) {
+        return false;
+    }
+    wr_bench_pin(0);
+    pid_t child = fork();
+    if (child < 0 || !peer->open(1)) {
+        return false;
+    }
+    worker *me = &both->workers[child == 0];
+    *me = (worker){.peer = peer, .barrier = &both->barrier, .processor = child == 0};
+    work(me);
+    if (child == 0) {
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    double one = both->workers[0].spent_ns, other = both->workers[1].spent_ns;
+    *numbers = (one > other ? one : other) / pairs_behind_half(trace.operation_count);
+    return both->workers[0].ok && both->workers[1].ok;
 }
 
 static void print_teams(uint64_t repeats, const char *name)
@@ -275,13 +331,16 @@ static void print_teams(uint64_t repeats, const char *name)
     if (trace.stream_count != 1) {
         wr_bench_fail("two threads need a trace of one stream");
     }
+    const wr_bench_peer *peer = find_peer(name);
     for (uint64_t i = 0; i < repeats; i++) {
+        double ns;
         for (uint32_t size = 1; size <= 2; size++) {
-            double ns;
-            team asked = {find_peer(name), size};
-            if (wr_bench_child(measure_team, &asked, &ns, 1)) {
+            if (wr_bench_child(measure_team, &(team){peer, size}, &ns, 1)) {
                 printf("threads%u %s %.2f\n", (unsigned)size, name, ns);
             }
+        }
+        if (wr_bench_child(measure_processes, (void *)(uintptr_t)peer, &ns, 1)) {
+            printf("processes2 %s %.2f\n", name, ns);
         }
     }
 }
