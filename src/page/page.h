@@ -190,6 +190,24 @@ static inline void wr_page_mark_chunks(wr_page *page, uint64_t granule, uint64_t
     }
 }
 
+typedef uint64_t wr_two_marks __attribute__((vector_size(16), aligned(8), may_alias));
+
+/* Two or more, by fours; what is left over is written twice rather than counted. */
+static inline void wr_page_fill_marks(uint64_t *first, uint64_t *last, uint64_t mark)
+{
+    wr_two_marks two = {mark, mark};
+    if (last - first >= 4) {
+        for (; last - first >= 4; first += 4) {
+            *(wr_two_marks *)first = two;
+            *(wr_two_marks *)(first + 2) = two;
+        }
+        *(wr_two_marks *)(last - 3) = two;
+    } else {
+        *(wr_two_marks *)first = two;
+    }
+    *(wr_two_marks *)(last - 1) = two;
+}
+
 /* Leaves a mark on every chunk that the slice touches. */
 static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t mark)
 {
@@ -200,12 +218,11 @@ static inline void wr_page_mark(wr_page *page, const wr_slice *slice, uint64_t m
         wr_page_mark_chunks(page, granule, last, mark);
         return;
     }
-    uint64_t *marks = page->marks;
-    if (marks[granule] != mark) { /* eight granules, of several streams, share a line */
-        marks[granule] = mark;
-    }
-    while (WR_UNLIKELY(granule != last)) {
-        marks[++granule] = mark;
+    uint64_t *first = &page->marks[granule];
+    if (granule != last) {
+        wr_page_fill_marks(first, &page->marks[last], mark);
+    } else if (*first != mark) { /* eight granules, of several streams, share a line */
+        *first = mark;
     }
 }
 
