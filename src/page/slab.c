@@ -9,9 +9,11 @@
 #include "base/memory.h"
 
 #define SLAB_BYTES ((size_t)1 << 32) /* so many addresses; ids have 32 bits */
-#define CHUNK_BYTES ((size_t)1 << 16)
-#define REFILL_RECORDS UINT32_C(16) /* few, since all of them are touched at once */
-#define RECORD_PAIR UINT32_C(2)     /* records go in pairs, as cache lines are fetched */
+#define CHUNK_BYTES ((size_t)1 << 15)
+/* An OS page's worth, as processors fetch ahead within one, out of the hands of others;
+ * but no more, since all of them are touched at once. */
+#define REFILL_RECORDS UINT32_C(64)
+#define RECORD_PAIR UINT32_C(2) /* records go in pairs, as cache lines are fetched */
 
 wr_slice *wr_slab_base;
 
