@@ -3,6 +3,7 @@
  *
  *  - bench_pairs time TRACE REPEATS PEER...: nanoseconds per pair, each repeat in turn
  *  - bench_pairs instructions TRACE OPERATIONS PEER: of so many, under callgrind
+ *  - bench_pairs later TRACE PEER: under callgrind, all of a second pass
  *  - bench_pairs threads TRACE REPEATS PEER: one thread, two on two streams, and two in
  *    processes of their own, which share nothing but the machine
  *  - bench_pairs latency TRACE PEER: p99.9 of single calls, nanoseconds
@@ -131,6 +132,38 @@ static void count_instructions(uint64_t operations, const char *name)
         wr_bench_fail("%s cannot play the trace", name);
     }
     printf("pairs %s %.1f\n", name, pairs_behind_half(operations));
+}
+
+/* Releases what the trace does not. */
+static void release_rest(const wr_bench_peer *peer, wr_bench_slot *slots)
+{
+    bool *live = wr_bench_memory(trace.slot_count, sizeof *live);
+    for (const wr_trace_op *op = trace.ops; op < &trace.ops[trace.op_count]; op++) {
+        if (op->kind != WR_TRACE_KIND_MARK) {
+            live[op->slot] = op->kind == WR_TRACE_KIND_ALLOC;
+        }
+    }
+    for (uint32_t slot = 0; slot < trace.slot_count; slot++) {
+        if (live[slot]) {
+            peer->free(&slots[slot]);
+        }
+    }
+    free(live);
+}
+
+static void count_later(const char *name)
+{
+    const wr_bench_peer *peer = find_peer(name);
+    wr_bench_slot *slots = wr_bench_memory(trace.slot_count, sizeof *slots);
+    bool ok = peer->open(trace.stream_count) && play(peer, slots, 0, trace.op_count, 0);
+    release_rest(peer, slots);
+    CALLGRIND_START_INSTRUMENTATION;
+    ok = ok && play(peer, slots, 0, trace.op_count, 0);
+    CALLGRIND_STOP_INSTRUMENTATION;
+    if (!ok) {
+        wr_bench_fail("%s cannot play the trace", name);
+    }
+    printf("pairs %s %.1f\n", name, (double)trace.operation_count / 2);
 }
 
 /* ---- latency ---- */
@@ -355,6 +388,8 @@ int main(int argc, char **argv)
     trace = wr_bench_trace(argv[2]);
     if (strcmp(what, "latency") == 0) {
         print_latency(argv[3]);
+    } else if (strcmp(what, "later") == 0) {
+        count_later(argv[3]);
     } else if (argc > 4 && strcmp(what, "time") == 0) {
         print_times(wr_bench_number(argv[3]), &argv[4]);
     } else if (argc > 4 && strcmp(what, "instructions") == 0) {

@@ -24,6 +24,15 @@ static bool open_weir(uint32_t stream_count)
     return true;
 }
 
+/* In chunks, as on cuda. */
+static bool chunks_open(uint32_t stream_count)
+{
+    device = wr_bench_sim_open_in_chunks(UINT64_C(192) << 30, UINT64_C(120) << 20);
+    driver = weir_device_driver(device);
+    streams = wr_bench_streams(device, stream_count);
+    return true;
+}
+
 static bool buffer_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)
 {
     return weir_buffer_create(streams[stream], bytes, NULL, &slot->buffer) == WEIR_OK;
@@ -170,6 +179,7 @@ static void null_free(wr_bench_slot *slot)
 
 static const wr_bench_peer peers[] = {
     {"weir", open_weir, buffer_alloc, buffer_free, driver_calls},
+    {"chunks", chunks_open, buffer_alloc, buffer_free, driver_calls},
     {"limits", limited_open, buffer_alloc, buffer_free, driver_calls},
     {"scope", scope_open, buffer_alloc, buffer_free, driver_calls},
     {"tag", tag_open, tag_alloc, buffer_free, driver_calls},

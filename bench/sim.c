@@ -36,11 +36,13 @@ void *wr_bench_memory(size_t count, size_t element_bytes)
     return memset(memory, 0, bytes);
 }
 
-weir_device *wr_bench_sim_open(uint64_t capacity_bytes, bool whole_pages)
+static weir_device *open_sim(uint64_t capacity_bytes, bool whole_pages,
+                             uint64_t chunk_bytes)
 {
     weir_sim_desc sim = weir_sim_defaults();
     sim.capacity_bytes = capacity_bytes;
     sim.context_bytes = 0;
+    sim.chunk_bytes = chunk_bytes;
     weir_device_desc desc = {.size = sizeof desc,
                              .no_thread = true,
                              .no_granules = whole_pages,
@@ -48,6 +50,16 @@ weir_device *wr_bench_sim_open(uint64_t capacity_bytes, bool whole_pages)
     weir_device *device = NULL;
     wr_bench_must(weir_device_open("sim", &desc, &device), "open");
     return device;
+}
+
+weir_device *wr_bench_sim_open(uint64_t capacity_bytes, bool whole_pages)
+{
+    return open_sim(capacity_bytes, whole_pages, 0);
+}
+
+weir_device *wr_bench_sim_open_in_chunks(uint64_t capacity_bytes, uint64_t chunk_bytes)
+{
+    return open_sim(capacity_bytes, false, chunk_bytes);
 }
 
 weir_stream **wr_bench_streams(weir_device *device, uint32_t count)

@@ -20,6 +20,8 @@ void *wr_bench_memory(size_t count, size_t element_bytes);
 /* A sim device without context and thread; default settings, with 2 MiB granules or whole
  * pages. */
 weir_device *wr_bench_sim_open(uint64_t capacity_bytes, bool whole_pages);
+/* The same with granules that come in chunks of at most so many bytes. */
+weir_device *wr_bench_sim_open_in_chunks(uint64_t capacity_bytes, uint64_t chunk_bytes);
 
 /* The default stream and count - 1 new ones. */
 weir_stream **wr_bench_streams(weir_device *device, uint32_t count);
