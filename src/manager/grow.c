@@ -18,12 +18,14 @@
 #define MIB (UINT64_C(1) << 20)
 #define LEND_CANDIDATES 16
 #define LEND_REQUESTS 32u /* granules for so many such requests at once, if there */
-/* New memory before lending: once for so many lends, while reserved is this part above
- * the peak of in_use, in chunks that one. A chunk goes from stream to stream as a whole,
- * and only when nobody holds any of it, so streams need more of their own. */
+/* New memory before lending: once for so many lends, while reserved is less than so many
+ * twelfths above the peak of in_use, in chunks so many. A chunk goes from stream to
+ * stream as a whole, and only when nobody holds any of it; and where chunks are, asking a
+ * stream how far it has come may cost a microsecond. So streams need more of their own.
+ */
 #define SPEND_LENDS 16u
-#define SPEND_SHARE 12u
-#define SPEND_SHARE_IN_CHUNKS 2u
+#define SPEND_TWELFTHS 1u
+#define SPEND_TWELFTHS_IN_CHUNKS 8u
 #define SHARING_ALLOCATIONS 256u
 
 uint64_t wr_request_run_bytes(const wr_request *request)
@@ -330,9 +332,9 @@ bool wr_grow_spends(const wr_manager *manager, const wr_pool *pool, uint64_t run
         return false;
     }
     uint64_t peak = WR_GET(bank->peak_in_use);
-    uint64_t share = pool->in_chunks ? SPEND_SHARE_IN_CHUNKS : SPEND_SHARE;
+    uint64_t twelfths = pool->in_chunks ? SPEND_TWELFTHS_IN_CHUNKS : SPEND_TWELFTHS;
     return WR_GET(bank->reserved) + round_up(run_bytes, pool->granule_bytes) <=
-               peak + peak / share &&
+               peak + peak / 12 * twelfths &&
            WR_GET(bank->events.lends) / SPEND_LENDS > WR_GET(bank->spent);
 }
 
