@@ -18,12 +18,13 @@
 #define MIB (UINT64_C(1) << 20)
 #define LEND_CANDIDATES 16
 #define LEND_REQUESTS 32u /* granules for so many such requests at once, if there */
-/* New memory before lending: once for so many lends, while reserved is less than so many
- * twelfths above the peak of in_use, in chunks so many. A chunk goes from stream to
- * stream as a whole, and only when nobody holds any of it; and where chunks are, asking a
- * stream how far it has come may cost a microsecond. So streams need more of their own.
- */
-#define SPEND_LENDS 16u
+/* New memory before lending: once for so many borrowings of a pool in so many requests,
+ * while reserved is less than so many twelfths above the peak of in_use, in chunks so
+ * many. A chunk goes from stream to stream as a whole, and only when nobody holds any of
+ * it; and where chunks are, asking a stream how far it has come may cost a microsecond.
+ * So streams need more of their own. */
+#define SPEND_BORROWINGS 16u
+#define SPEND_REQUESTS 1024u
 #define SPEND_TWELFTHS 1u
 #define SPEND_TWELFTHS_IN_CHUNKS 8u
 #define SHARING_ALLOCATIONS 256u
@@ -297,6 +298,16 @@ static wr_manager *next_lender(const wr_manager *manager, const wr_pool *pool,
     return found;
 }
 
+static void note_borrowing(wr_pool *pool)
+{
+    uint64_t entered = WR_OWN(pool->books.entered);
+    if (entered - WR_OWN(pool->borrowings_from) > SPEND_REQUESTS) {
+        WR_PUT(pool->borrowings_from, entered);
+        WR_PUT(pool->borrowings, 0);
+    }
+    WR_ADD(pool->borrowings, 1);
+}
+
 bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                           bool loose, bool *busy)
 {
@@ -322,20 +333,22 @@ bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
         }
         wr_manager_unpin(lender);
     }
+    if (taken) {
+        note_borrowing(pool);
+    }
     return taken;
 }
 
 bool wr_grow_spends(const wr_manager *manager, const wr_pool *pool, uint64_t run_bytes)
 {
     const wr_bank *bank = manager->bank;
-    if (bank->roster_count < 2 || !pool->layout->granular) {
+    if (WR_GET(pool->borrowings) < SPEND_BORROWINGS || !pool->layout->granular) {
         return false;
     }
     uint64_t peak = WR_GET(bank->peak_in_use);
     uint64_t twelfths = pool->in_chunks ? SPEND_TWELFTHS_IN_CHUNKS : SPEND_TWELFTHS;
     return WR_GET(bank->reserved) + round_up(run_bytes, pool->granule_bytes) <=
-               peak + peak / 12 * twelfths &&
-           WR_GET(bank->events.lends) / SPEND_LENDS > WR_GET(bank->spent);
+           peak + peak / 12 * twelfths;
 }
 
 bool wr_grow_from_others(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
@@ -579,6 +592,6 @@ weir_result wr_grow_from_driver(wr_manager *manager, wr_pool *pool, uint64_t run
 bool wr_grow_by_spending(wr_manager *manager, wr_pool *pool, uint64_t run_bytes)
 {
     wr_probe_driver(manager->bank);
-    WR_COUNT(manager->bank->spent);
+    WR_PUT(pool->borrowings, 0);
     return wr_range_grow_new(manager, pool, run_bytes);
 }

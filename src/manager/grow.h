@@ -21,9 +21,10 @@ bool wr_grow_from_bank(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
 bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes,
                           bool loose, bool *busy);
 
-/* Whether new granules come before other streams' memory: once for so many lends, and
- * while `reserved` stays a little above the most that was ever in use. Streams that each
- * have some more than they need now take less from each other. */
+/* Whether new granules come before other streams' memory: once for so many
+ * borrowings close together, and while `reserved` stays a little above the most that was
+ * ever in use. Streams that each have some more than they need now take less from each
+ * other. */
 bool wr_grow_spends(const wr_manager *manager, const wr_pool *pool, uint64_t run_bytes);
 
 /* New granules, with nothing moved there; no lock held. False: refused. */

@@ -182,8 +182,7 @@ typedef struct wr_bank {
     wr_counter reserved, peak_reserved;
     uint64_t promised; /* bytes being asked of the driver right now */
     wr_counter limit_bytes;
-    wr_counter spent; /* growths that came before lending; see grow.h */
-    wr_counter owed;  /* left reserved by requests that failed during a capture */
+    wr_counter owed; /* left reserved by requests that failed during a capture */
 
     wr_counter event; /* see guard.h */
     /* On lines of their own: all streams write the first two, all read the next two. */

@@ -51,6 +51,8 @@ typedef struct wr_pool {
     uint32_t number;            /* its place in the preset */
     uint64_t granule_bytes;     /* of its ranges; 0: it has whole pages */
     wr_counter chunks_made;     /* for this pool, by the driver */
+    wr_counter borrowings;      /* from other streams lately, and books.entered when */
+    wr_counter borrowings_from; /* they began; see manager/grow.c */
     uint64_t tight_until; /* while books.entered is below: placed tightly (tight.c) */
     uint64_t tight_spent; /* searches and granules moved for that so far */
     uint32_t tight_skips, tight_pause; /* searches to leave out; the last such pause */

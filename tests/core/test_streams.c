@@ -87,15 +87,19 @@ static void streams__at_work_keep_their_holes_and_lend_what_they_let_go(void **s
 }
 
 /* Two streams hold 100 MiB by turns until it has gone over from one to the other
- * `lends` times; then the one that does not have it asks for so much. */
-static void check_after_lends(uint64_t limit_bytes, int lends, uint64_t bytes,
-                              uint64_t reserved_bytes)
+ * `lends` times, with `requests` of the one that borrowed first in between; then the one
+ * that does not have it asks for so much. */
+static void check_after_lends(uint64_t limit_bytes, int lends, int requests,
+                              uint64_t bytes, uint64_t reserved_bytes)
 {
     rig r = rig_open(NULL, NULL);
     weir_stream *streams[2] = {r.stream, open_stream(r.device, "other")};
     assert_ok(weir_device_limit(r.device, limit_bytes));
     for (int i = 0; i <= lends; i++) {
         drop(make(streams[i % 2], 100 * MIB, NULL));
+        for (int k = 0; i == 1 && k < requests; k++) {
+            drop(make(streams[1], MIB, NULL));
+        }
     }
     drop(make(streams[(lends + 1) % 2], bytes, NULL));
     weir_usage usage = usage_of(r.device);
@@ -113,10 +117,12 @@ static void check_after_lends(uint64_t limit_bytes, int lends, uint64_t bytes,
 static void streams__that_often_borrow_get_a_little_new_memory_first(void **state)
 {
     (void)state;
-    check_after_lends(0, 15, 8 * MIB, 100 * MIB);
-    check_after_lends(0, 16, 8 * MIB, 108 * MIB);
-    check_after_lends(0, 16, 10 * MIB, 100 * MIB);
-    check_after_lends(100 * MIB, 16, 8 * MIB, 100 * MIB);
+    check_after_lends(0, 31, 0, 8 * MIB, 100 * MIB); /* 15 of them its own */
+    check_after_lends(0, 32, 0, 8 * MIB, 108 * MIB);
+    check_after_lends(0, 32, 0, 10 * MIB, 100 * MIB);
+    check_after_lends(100 * MIB, 32, 0, 8 * MIB, 100 * MIB);
+    check_after_lends(0, 32, 1000, 8 * MIB, 108 * MIB);
+    check_after_lends(0, 32, 1024, 8 * MIB, 100 * MIB); /* too far apart */
 }
 
 /* The other stream asks for 6 MiB when there are 2 MiB left, and 4 MiB in the hole. */
