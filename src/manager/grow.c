@@ -298,6 +298,7 @@ static wr_manager *next_lender(const wr_manager *manager, const wr_pool *pool,
     return found;
 }
 
+/* Those of the last SPEND_REQUESTS requests count: see wr_grow_spends. */
 static void note_borrowing(wr_pool *pool)
 {
     uint64_t entered = WR_OWN(pool->books.entered);
