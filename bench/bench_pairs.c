@@ -8,8 +8,9 @@
  *    processes of their own, which share nothing but the machine
  *  - bench_pairs latency TRACE PEER: p99.9 of single calls, nanoseconds
  *
- * All but the last measure the second half: in the first the allocator gets its memory.
- * Prints a line per measurement: words, then numbers. A pair is two operations. */
+ * Time, instructions and threads are those of the second half: in the first the
+ * allocator gets its memory. Prints a line per measurement: words, then numbers. A pair
+ * is two operations. */
 #define _GNU_SOURCE
 #include "child.h"
 #include "peer.h"

@@ -16,21 +16,26 @@ static weir_device *device;
 static weir_driver *driver;
 static weir_stream **streams;
 
-static bool open_weir(uint32_t stream_count)
+#define CAPACITY_BYTES (UINT64_C(192) << 30)
+
+static bool open_on(weir_device *opened, uint32_t stream_count)
 {
-    device = wr_bench_sim_open(UINT64_C(192) << 30, false);
+    device = opened;
     driver = weir_device_driver(device);
     streams = wr_bench_streams(device, stream_count);
     return true;
 }
 
+static bool open_weir(uint32_t stream_count)
+{
+    return open_on(wr_bench_sim_open(CAPACITY_BYTES, false), stream_count);
+}
+
 /* In chunks, as on cuda. */
 static bool chunks_open(uint32_t stream_count)
 {
-    device = wr_bench_sim_open_in_chunks(UINT64_C(192) << 30, UINT64_C(120) << 20);
-    driver = weir_device_driver(device);
-    streams = wr_bench_streams(device, stream_count);
-    return true;
+    return open_on(wr_bench_sim_open_in_chunks(CAPACITY_BYTES, UINT64_C(120) << 20),
+                   stream_count);
 }
 
 static bool buffer_alloc(wr_bench_slot *slot, uint64_t bytes, uint32_t stream)

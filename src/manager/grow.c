@@ -298,7 +298,8 @@ static wr_manager *next_lender(const wr_manager *manager, const wr_pool *pool,
     return found;
 }
 
-/* Those of the last SPEND_REQUESTS requests count: see wr_grow_spends. */
+/* Borrowings count together while the first of them is at most SPEND_REQUESTS requests
+ * ago. */
 static void note_borrowing(wr_pool *pool)
 {
     uint64_t entered = WR_OWN(pool->books.entered);

@@ -197,10 +197,11 @@ static inline void wr_page_fill_marks(uint64_t *first, uint64_t *last, uint64_t 
 {
     wr_two_marks two = {mark, mark};
     if (last - first >= 4) {
-        for (; last - first >= 4; first += 4) {
+        do {
             *(wr_two_marks *)first = two;
             *(wr_two_marks *)(first + 2) = two;
-        }
+            first += 4;
+        } while (last - first >= 4);
         *(wr_two_marks *)(last - 3) = two;
     } else {
         *(wr_two_marks *)first = two;

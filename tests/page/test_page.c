@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -276,6 +277,24 @@ static void a_chunk__has_passed_with_the_last_release_in_it(void **state)
     close_rig(&r);
 }
 
+static void mark__reaches_every_granule_of_a_slice_and_no_other(void **state)
+{
+    (void)state;
+    rig r = open_rig(GRANULE);
+    for (uint32_t first = 0; first < GRANULES; first++) {
+        for (uint32_t end = first + 1; end <= GRANULES; end++) {
+            wr_slice slice = {.address = ADDRESS + first * GRANULE,
+                              .extent_bytes = (end - first) * GRANULE};
+            memset(r.page->marks, 0, GRANULES * sizeof *r.page->marks);
+            wr_page_mark(r.page, &slice, 7);
+            for (uint32_t g = 0; g < GRANULES; g++) {
+                assert_int_equal(r.page->marks[g], g >= first && g < end ? 7 : 0);
+            }
+        }
+    }
+    close_rig(&r);
+}
+
 static void create__without_host_memory_leaves_nothing(void **state)
 {
     (void)state;
@@ -453,6 +472,7 @@ int main(void)
         cmocka_unit_test(whole__counts_granules_that_lie_wholly_inside),
         cmocka_unit_test(whole__counts_chunks_that_lie_wholly_inside),
         cmocka_unit_test(a_chunk__has_passed_with_the_last_release_in_it),
+        cmocka_unit_test(mark__reaches_every_granule_of_a_slice_and_no_other),
         cmocka_unit_test(create__without_host_memory_leaves_nothing),
         cmocka_unit_test(create__fails_when_no_record_can_be_backed_and_goes_on_later),
         cmocka_unit_test(walk__adds_up_what_each_state_means),
