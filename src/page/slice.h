@@ -66,6 +66,10 @@ typedef struct wr_slice {
                 uint64_t subtrees, twins; /* the same, to be compared with 0 */
             };
         } free;
+        struct { /* of the first record of a batch of spares in the slab */
+            wr_slice_id last, next;
+            uint32_t count;
+        } batch;
     };
     uint32_t page;           /* id, see page.h */
     uint8_t state;           /* wr_slice_state */

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include <cmocka.h>
@@ -100,6 +101,45 @@ static void caches__that_grow_too_large_give_most_of_it_back(void **state)
     wr_slab_trim(&cache, 0);
 }
 
+/* Marks the records of a cache, none of which may be marked. */
+static void mark(const wr_slab_cache *cache, unsigned char *marks)
+{
+    wr_slice_id id = cache->first;
+    for (uint32_t i = 0; i < cache->count; i++) {
+        assert_true(wr_slab_has(id) && marks[id / sizeof(wr_slice)] == 0);
+        marks[id / sizeof(wr_slice)] = 1;
+        id = wr_slice_get(id)->next;
+    }
+}
+
+static void records__go_from_cache_to_cache_and_none_is_in_two(void **state)
+{
+    (void)state;
+    static unsigned char marks[65536];
+    wr_slab_cache caches[3] = {{0}};
+    uint32_t seed = 1;
+    for (int round = 0; round < 500; round++) {
+        wr_slab_cache *cache = &caches[round % 3];
+        seed = seed * 1664525 + 1013904223;
+        uint32_t count = (seed >> 16) % 300;
+        if (cache->count > count) {
+            wr_slab_trim(cache, count);
+            assert_int_equal(cache->count, count);
+        } else {
+            assert_true(wr_slab_fill(cache, count));
+        }
+        memset(marks, 0, sizeof marks);
+        for (int i = 0; i < 3; i++) {
+            mark(&caches[i], marks);
+        }
+    }
+    /* Nothing was lost: four chunks have what the caches held at most. */
+    assert_false(wr_slab_has(4 * 512 * sizeof(wr_slice)));
+    for (int i = 0; i < 3; i++) {
+        wr_slab_trim(&caches[i], 0);
+    }
+}
+
 static void fill__without_host_memory_keeps_what_could_be_had(void **state)
 {
     (void)state;
@@ -142,6 +182,7 @@ int main(void)
         cmocka_unit_test(open__takes_what_addresses_there_are),
         cmocka_unit_test(fill__hands_out_different_records_of_generation_one),
         cmocka_unit_test(caches__that_grow_too_large_give_most_of_it_back),
+        cmocka_unit_test(records__go_from_cache_to_cache_and_none_is_in_two),
         cmocka_unit_test(fill__without_host_memory_keeps_what_could_be_had),
         cmocka_unit_test(
             fill__ends_with_the_addresses_and_hands_out_again_what_came_back),
