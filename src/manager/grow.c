@@ -299,12 +299,16 @@ static wr_manager *next_lender(const wr_manager *manager, const wr_pool *pool,
 }
 
 /* Borrowings count together while the first of them is at most SPEND_REQUESTS requests
- * ago. */
+ * ago. Any thread. */
+static bool counts_borrowings(const wr_pool *pool)
+{
+    return WR_GET(pool->books.entered) - WR_GET(pool->borrowings_from) <= SPEND_REQUESTS;
+}
+
 static void note_borrowing(wr_pool *pool)
 {
-    uint64_t entered = WR_OWN(pool->books.entered);
-    if (entered - WR_OWN(pool->borrowings_from) > SPEND_REQUESTS) {
-        WR_PUT(pool->borrowings_from, entered);
+    if (!counts_borrowings(pool)) {
+        WR_PUT(pool->borrowings_from, WR_OWN(pool->books.entered));
         WR_PUT(pool->borrowings, 0);
     }
     WR_ADD(pool->borrowings, 1);
@@ -344,7 +348,8 @@ bool wr_grow_by_borrowing(wr_manager *manager, wr_pool *pool, uint64_t run_bytes
 bool wr_grow_spends(const wr_manager *manager, const wr_pool *pool, uint64_t run_bytes)
 {
     const wr_bank *bank = manager->bank;
-    if (WR_GET(pool->borrowings) < SPEND_BORROWINGS || !pool->layout->granular) {
+    if (WR_GET(pool->borrowings) < SPEND_BORROWINGS || !counts_borrowings(pool) ||
+        !pool->layout->granular) {
         return false;
     }
     uint64_t peak = WR_GET(bank->peak_in_use);

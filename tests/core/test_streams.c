@@ -86,10 +86,15 @@ static void streams__at_work_keep_their_holes_and_lend_what_they_let_go(void **s
     rig_close(&r);
 }
 
+typedef struct own_work {
+    int lends;    /* after so many, an odd number... */
+    int requests; /* ...the one that borrowed first makes so many */
+} own_work;
+
 /* Two streams hold 100 MiB by turns until it has gone over from one to the other
- * `lends` times, with `requests` of the one that borrowed first in between; then the one
- * that does not have it asks for so much. */
-static void check_after_lends(uint64_t limit_bytes, int lends, int requests,
+ * `lends` times, with own work of one of them; then the one that does not have it asks
+ * for so much. */
+static void check_after_lends(uint64_t limit_bytes, int lends, own_work own,
                               uint64_t bytes, uint64_t reserved_bytes)
 {
     rig r = rig_open(NULL, NULL);
@@ -97,7 +102,7 @@ static void check_after_lends(uint64_t limit_bytes, int lends, int requests,
     assert_ok(weir_device_limit(r.device, limit_bytes));
     for (int i = 0; i <= lends; i++) {
         drop(make(streams[i % 2], 100 * MIB, NULL));
-        for (int k = 0; i == 1 && k < requests; k++) {
+        for (int k = 0; i == own.lends && k < own.requests; k++) {
             drop(make(streams[1], MIB, NULL));
         }
     }
@@ -117,12 +122,15 @@ static void check_after_lends(uint64_t limit_bytes, int lends, int requests,
 static void streams__that_often_borrow_get_a_little_new_memory_first(void **state)
 {
     (void)state;
-    check_after_lends(0, 31, 0, 8 * MIB, 100 * MIB); /* 15 of them its own */
-    check_after_lends(0, 32, 0, 8 * MIB, 108 * MIB);
-    check_after_lends(0, 32, 0, 10 * MIB, 100 * MIB);
-    check_after_lends(100 * MIB, 32, 0, 8 * MIB, 100 * MIB);
-    check_after_lends(0, 32, 1000, 8 * MIB, 108 * MIB);
-    check_after_lends(0, 32, 1024, 8 * MIB, 100 * MIB); /* too far apart */
+    const own_work none = {0};
+    check_after_lends(0, 31, none, 8 * MIB, 100 * MIB); /* 15 of them its own */
+    check_after_lends(0, 32, none, 8 * MIB, 108 * MIB);
+    check_after_lends(0, 32, none, 10 * MIB, 100 * MIB);
+    check_after_lends(100 * MIB, 32, none, 8 * MIB, 100 * MIB);
+    check_after_lends(0, 32, (own_work){1, 1000}, 8 * MIB, 108 * MIB);
+    check_after_lends(0, 32, (own_work){1, 1024}, 8 * MIB, 100 * MIB); /* too far apart */
+    check_after_lends(0, 32, (own_work){31, 1000}, 8 * MIB, 108 * MIB);
+    check_after_lends(0, 32, (own_work){31, 1024}, 8 * MIB, 100 * MIB); /* too long ago */
 }
 
 /* The other stream asks for 6 MiB when there are 2 MiB left, and 4 MiB in the hole. */
