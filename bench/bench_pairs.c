@@ -85,7 +85,7 @@ static bool measure_time(void *context, double *numbers)
 {
     const wr_bench_peer *peer = context;
     wr_bench_slot *slots = wr_bench_memory(trace.slot_count, sizeof *slots);
-    wr_bench_pin(0);
+    wr_bench_pin(false);
     if (!peer->open(trace.stream_count)) {
         return false;
     }
@@ -244,7 +244,7 @@ static bool measure_latency(void *context, double *numbers)
     for (int kind = 0; kind < LATENCY_KINDS; kind++) {
         of[kind].ticks = wr_bench_memory(trace.operation_count, sizeof(uint64_t));
     }
-    wr_bench_pin(0);
+    wr_bench_pin(false);
     double start_ns = wr_bench_now_ns();
     uint64_t start = ticks();
     if (!peer->open(trace.stream_count) || !time_each(peer, slots, of)) {
@@ -275,7 +275,8 @@ static void print_latency(const char *name)
 typedef struct worker {
     const wr_bench_peer *peer;
     pthread_barrier_t *barrier;
-    uint32_t processor, stream;
+    bool second;
+    uint32_t stream;
     double spent_ns;
     bool ok;
 } worker;
@@ -284,7 +285,7 @@ static void *work(void *argument)
 {
     worker *me = argument;
     wr_bench_slot *slots = wr_bench_memory(trace.slot_count, sizeof *slots);
-    wr_bench_pin(me->processor);
+    wr_bench_pin(me->second);
     size_t half = half_of(trace.operation_count);
     pthread_barrier_wait(me->barrier);
     me->ok = play(me->peer, slots, 0, half, me->stream);
@@ -306,13 +307,13 @@ static bool measure_team(void *context, double *numbers)
     pthread_barrier_t barrier;
     pthread_t threads[2];
     worker workers[2];
-    wr_bench_pin(0); /* learns the processors before any thread narrows its own */
+    wr_bench_pin(false); /* learns the processors before any thread narrows its own */
     if (!asked->peer->open(2) || pthread_barrier_init(&barrier, NULL, asked->size) != 0) {
         return false;
     }
     for (uint32_t i = 0; i < asked->size; i++) {
         workers[i] = (worker){
-            .peer = asked->peer, .barrier = &barrier, .processor = i, .stream = i};
+            .peer = asked->peer, .barrier = &barrier, .second = i == 1, .stream = i};
         if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0) {
             return false;
         }
@@ -343,13 +344,13 @@ static bool measure_processes(void *context, double *numbers)
     if (both == MAP_FAILED || pthread_barrier_init(&both->barrier, &shared, 2) != 0) {
         return false;
     }
-    wr_bench_pin(0);
+    wr_bench_pin(false);
     pid_t child = fork();
     if (child < 0 || !peer->open(1)) {
         return false;
     }
     worker *me = &both->workers[child == 0];
-    *me = (worker){.peer = peer, .barrier = &both->barrier, .processor = child == 0};
+    *me = (worker){.peer = peer, .barrier = &both->barrier, .second = child == 0};
     work(me);
     if (child == 0) {
         _exit(0);

@@ -39,22 +39,25 @@ bool wr_bench_child(bool (*measure)(void *context, double *numbers), void *conte
     return child > 0 && waitpid(child, &status, 0) == child && ok && status == 0;
 }
 
-void wr_bench_pin(unsigned nth)
+void wr_bench_pin(bool second)
 {
     static cpu_set_t allowed; /* as the process found it */
     static bool is_known;
     if (!is_known && sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
         is_known = true;
     }
-    for (size_t cpu = CPU_SETSIZE; is_known && cpu-- > 0;) {
-        if (CPU_ISSET(cpu, &allowed) && nth-- == 0) {
-            cpu_set_t one;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; is_known && cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &allowed)) {
             CPU_ZERO(&one);
             CPU_SET(cpu, &one);
-            sched_setaffinity(0, sizeof one, &one);
-            return;
+            if (second) {
+                break;
+            }
         }
     }
+    sched_setaffinity(0, sizeof one, &one);
 }
 
 double wr_bench_now_ns(void)

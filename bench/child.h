@@ -11,9 +11,10 @@
 bool wr_bench_child(bool (*measure)(void *context, double *numbers), void *context,
                     double *numbers, size_t count);
 
-/* Keeps the calling thread on one processor: the last one the process may use, or the one
- * `nth` before it. Fails quietly where there is none. */
-void wr_bench_pin(unsigned nth);
+/* Keeps the calling thread on one processor: the last one the process may use or, for a
+ * second thread, the first one, since neighbours may be two halves of one core. Fails
+ * quietly where there is none. */
+void wr_bench_pin(bool second);
 
 /* Nanoseconds of a clock that never goes back. */
 double wr_bench_now_ns(void);
