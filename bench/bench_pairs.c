@@ -114,25 +114,38 @@ static void print_times(uint64_t repeats, char **names)
 
 /* ---- instructions ---- */
 
+/* Plays [begin, end) with callgrind looking. */
+static void count(const wr_bench_peer *peer, wr_bench_slot *slots, size_t begin,
+                  size_t end, double pairs)
+{
+    CALLGRIND_START_INSTRUMENTATION;
+    bool ok = play(peer, slots, begin, end, 0);
+    CALLGRIND_STOP_INSTRUMENTATION;
+    if (!ok) {
+        wr_bench_fail("%s cannot play the trace", peer->name);
+    }
+    printf("pairs %s %.1f\n", peer->name, pairs);
+}
+
+/* A peer that has played up to `end`. */
+static const wr_bench_peer *warm_up(const char *name, wr_bench_slot *slots, size_t end)
+{
+    const wr_bench_peer *peer = find_peer(name);
+    if (!peer->open(trace.stream_count) || !play(peer, slots, 0, end, 0)) {
+        wr_bench_fail("%s cannot play the trace", name);
+    }
+    return peer;
+}
+
 static void count_instructions(uint64_t operations, const char *name)
 {
     if (operations > trace.operation_count) {
         operations = trace.operation_count;
     }
     size_t half = half_of(operations);
-    size_t end = end_of(operations);
-    const wr_bench_peer *peer = find_peer(name);
     wr_bench_slot *slots = wr_bench_memory(trace.slot_count, sizeof *slots);
-    if (!peer->open(trace.stream_count) || !play(peer, slots, 0, half, 0)) {
-        wr_bench_fail("%s cannot play the trace", name);
-    }
-    CALLGRIND_START_INSTRUMENTATION;
-    bool ok = play(peer, slots, half, end, 0);
-    CALLGRIND_STOP_INSTRUMENTATION;
-    if (!ok) {
-        wr_bench_fail("%s cannot play the trace", name);
-    }
-    printf("pairs %s %.1f\n", name, pairs_behind_half(operations));
+    const wr_bench_peer *peer = warm_up(name, slots, half);
+    count(peer, slots, half, end_of(operations), pairs_behind_half(operations));
 }
 
 /* Releases what the trace does not. */
@@ -154,17 +167,10 @@ static void release_rest(const wr_bench_peer *peer, wr_bench_slot *slots)
 
 static void count_later(const char *name)
 {
-    const wr_bench_peer *peer = find_peer(name);
     wr_bench_slot *slots = wr_bench_memory(trace.slot_count, sizeof *slots);
-    bool ok = peer->open(trace.stream_count) && play(peer, slots, 0, trace.op_count, 0);
+    const wr_bench_peer *peer = warm_up(name, slots, trace.op_count);
     release_rest(peer, slots);
-    CALLGRIND_START_INSTRUMENTATION;
-    ok = ok && play(peer, slots, 0, trace.op_count, 0);
-    CALLGRIND_STOP_INSTRUMENTATION;
-    if (!ok) {
-        wr_bench_fail("%s cannot play the trace", name);
-    }
-    printf("pairs %s %.1f\n", name, (double)trace.operation_count / 2);
+    count(peer, slots, 0, trace.op_count, (double)trace.operation_count / 2);
 }
 
 /* ---- latency ---- */
